@@ -1,0 +1,56 @@
+"""The memory of AI agents in MySQL. The public names; each is imported when first used."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .checkpoints.backend import MySQLBackend, SyncMySQLBackend
+    from .checkpoints.store import CheckpointStore, SyncCheckpointStore
+    from .config import MySQLConfig
+    from .drivers.registry import register_driver
+    from .errors import LocusMySQLError
+    from .integrations.locus import MySQLCheckpointer, SyncMySQLCheckpointer, mysql_checkpointer, register
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "CheckpointStore": ".checkpoints.store",
+    "LocusMySQLError": ".errors",
+    "MySQLBackend": ".checkpoints.backend",
+    "MySQLCheckpointer": ".integrations.locus",
+    "MySQLConfig": ".config",
+    "SyncCheckpointStore": ".checkpoints.store",
+    "SyncMySQLBackend": ".checkpoints.backend",
+    "SyncMySQLCheckpointer": ".integrations.locus",
+    "mysql_checkpointer": ".integrations.locus",
+    "register": ".integrations.locus",
+    "register_driver": ".drivers.registry",
+}
+
+__all__ = [
+    "CheckpointStore",
+    "LocusMySQLError",
+    "MySQLBackend",
+    "MySQLCheckpointer",
+    "MySQLConfig",
+    "SyncCheckpointStore",
+    "SyncMySQLBackend",
+    "SyncMySQLCheckpointer",
+    "__version__",
+    "mysql_checkpointer",
+    "register",
+    "register_driver",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(home, __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

@@ -1,0 +1,1 @@
+"""What a checkpoint is, and what can be done with it."""

@@ -1,0 +1,128 @@
+"""States as text: a dict of JSON values, encoded field by field, and back.
+
+A state is split into its *head*, the JSON text of the whole with the inside of every top-level list cut out, and its
+*logs*, the texts so cut. ``{"a":1,"messages":[{…},{…}]}`` is the head ``{"a":1,"messages":[]}`` with one log
+``{…},{…}`` that belongs at the cut. Putting the logs back at the cuts gives the text, so what is loaded is what was
+saved, in the same order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError, from_json, to_json
+
+from ..errors import CorruptCheckpoint, InvalidInput
+
+_JSON_OBJECT = TypeAdapter(dict[str, JsonValue])
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """One top-level list: its items' JSON text without the brackets."""
+
+    name: str
+    cut: int
+    text: bytes
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedState:
+    """A state as text, ready to be compared with the one before it."""
+
+    head: bytes
+    logs: tuple[Log, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Length of the whole text."""
+        return len(self.head) + sum(len(log.text) for log in self.logs)
+
+
+def check_json_object(value: object, what: str) -> None:
+    """Refuse what JSON cannot hold exactly: other types, tuples, keys that are not text, deep nesting.
+
+    Raises:
+        InvalidInput: Says where the value stands and what it is, never the value itself.
+    """
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{what} must be a dict, not {type(value).__name__}.")
+    try:
+        _JSON_OBJECT.validate_python(value, strict=True)
+    except ValidationError as error:
+        problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
+        if problem["type"] == "recursion_loop":
+            raise InvalidInput(f"{what} is nested too deeply or contains itself; the limit is 200 levels.") from None
+        place = ".".join(str(part) for part in problem["loc"] if part not in {"dict[str,...]", "list[...]", "[key]"})
+        raise InvalidInput(
+            f"{what} holds something at {place[:200]!r} that JSON cannot hold exactly. Use dicts with text keys, lists, "
+            "text, numbers, booleans and None."
+        ) from None
+
+
+def encode(state: Mapping[str, Any]) -> EncodedState:
+    """The text of a state.
+
+    Args:
+        state: A dict of JSON values.
+
+    Raises:
+        InvalidInput: A value has no JSON form, or is nested deeper than 250 levels.
+    """
+    head = bytearray(b"{")
+    logs = []
+    for name, value in state.items():
+        if len(head) > 1:
+            head += b","
+        head += encode_json(name)
+        if type(value) is list:
+            head += b":["
+            logs.append(Log(name, len(head), encode_json(value)[1:-1], len(value)))
+            head += b"]"
+        else:
+            head += b":"
+            head += encode_json(value)
+    head += b"}"
+    return EncodedState(bytes(head), tuple(logs))
+
+
+def encode_json(value: Any) -> bytes:
+    """Compact JSON text; ``NaN`` and infinities as JavaScript spells them.
+
+    Lone surrogates have no UTF-8 form: text that holds one is written with ASCII escapes.
+    """
+    try:
+        return to_json(value, inf_nan_mode="constants")
+    except PydanticSerializationError:
+        pass
+    except ValueError:
+        raise InvalidInput("The state contains itself or is nested deeper than 250 levels.") from None
+    try:
+        text = json.dumps(value, separators=(",", ":"), ensure_ascii=True).encode()
+        decode_json(text)
+    except (TypeError, ValueError, RecursionError, CorruptCheckpoint):
+        raise InvalidInput(
+            "The state holds a value that JSON cannot hold, or is nested deeper than 250 levels."
+        ) from None
+    return text
+
+
+def decode_json(text: bytes | bytearray) -> Any:
+    """The value of a text made by `encode_json`.
+
+    Raises:
+        CorruptCheckpoint: The text is not JSON.
+    """
+    try:
+        return from_json(text, cache_strings="keys")
+    except ValueError:
+        pass  # lone surrogates and more than 200 levels are beyond the fast decoder
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise CorruptCheckpoint("A stored checkpoint is not readable JSON.") from None

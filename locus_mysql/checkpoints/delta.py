@@ -1,0 +1,298 @@
+"""Delta coding: what a save stores, and how a load puts it together again. No I/O.
+
+A log of a new state *continues* a base's log if the base's text is a prefix of the new text. That is told by length
+and digest, so of earlier states only marks are kept in memory, and an item changed in place is noticed. Of a log that
+continues, the suffix is stored; of any other, the whole text. Each log is judged by itself.
+
+Which earlier state is the base: skip deltas, as in Subversion's FSFS (notes/skip-deltas in its source). The state at
+position i of a lineage builds on the one at i with its lowest set bit cleared, so a load reads at most log2(i)+1 rows,
+and every base that a later state needs is among the bases of the newest: a lineage is a short chain.
+
+Provisional states (saves that a later save supersedes and deletes) form a side branch: they build on each other and on
+the newest lasting state, and nothing lasting builds on them. So deleting them leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, TypeAlias
+
+from ..errors import CorruptCheckpoint
+from .codec import EncodedState
+
+#: A state up to this size is stored whole: a delta would save little and make a load read more rows.
+WHOLE_BELOW_BYTES = 2048
+
+#: Bodies in this range are compressed: shorter ones gain nothing, and of longer ones a load would notice.
+COMPRESS_BYTES = range(256, 65_536)
+
+_PLAIN, _DEFLATED = b"\x01", b"\x02"
+_HEADER_LENGTH = struct.Struct("<I")
+_DIGEST_BYTES = 16
+
+
+class Mark(NamedTuple):
+    """All that is remembered of a log's text."""
+
+    length: int
+    count: int
+    digest: bytes
+
+
+EMPTY = Mark(0, 0, b"")
+
+
+@dataclass(frozen=True, slots=True)
+class Ancestor:
+    """A stored state that a new one may build on."""
+
+    seq: int
+    token: bytes
+    position: int
+    provisional: bool
+    marks: Mapping[str, Mark]
+
+
+#: The newest state and its bases, newest first.
+Lineage: TypeAlias = tuple[Ancestor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What to store for a new state.
+
+    Args:
+        payload: The bytes of the row.
+        base: The state it builds on, or None if it is whole.
+        position: Its place in the lineage.
+        marks: What to remember of it.
+        news: For each log that continues its parent's, how many of its items the parent has.
+        discontinued: Logs of the parent that do not go on: gone, or changed otherwise than by appending.
+    """
+
+    payload: bytes
+    base: Ancestor | None
+    position: int
+    marks: Mapping[str, Mark]
+    news: Mapping[str, int]
+    discontinued: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRow:
+    """A row of a lineage as the database gives it."""
+
+    seq: int
+    token: bytes
+    payload: bytes
+
+
+def encode_delta(
+    state: EncodedState, lineage: Lineage, *, provisional: bool = False, compression: Literal["zlib", "none"] = "zlib"
+) -> Delta:
+    """What to store for a state that follows the newest of the lineage.
+
+    Args:
+        state: The new state.
+        lineage: The states it may build on; empty for none.
+        provisional: Whether a later save will supersede it.
+        compression: Whether the payload may be compressed.
+    """
+    parent = lineage[0] if lineage else None
+    base, position = _choose_base(lineage)
+    marks, continued, news = _measure(state, base, parent)
+    kept = sum(base.marks[name].length for name in continued) if base else 0
+    if state.size_bytes <= WHOLE_BELOW_BYTES or 2 * kept < state.size_bytes:
+        base, position, continued = None, 0, frozenset()
+    known = base.marks if base else {}
+    header: list[list[object]] = []
+    suffixes = []
+    for log in state.logs:
+        mark, before = marks[log.name], known.get(log.name, EMPTY)
+        if mark == before:
+            header.append([log.name, log.cut])
+            continue
+        start = before.length if log.name in continued else 0
+        suffixes.append(memoryview(log.text)[start:])
+        header.append([log.name, log.cut, start, len(log.text) - start, mark.count, mark.digest.hex()])
+    payload = _pack({"p": position, "t": int(provisional), "l": header}, state.head, suffixes, compression)
+    last = parent.marks if parent else {}
+    discontinued = frozenset(name for name, mark in last.items() if mark.length and name not in news)
+    return Delta(payload, base, position, marks, news, discontinued)
+
+
+def extend(lineage: Lineage, delta: Delta, seq: int, token: bytes, *, provisional: bool = False) -> Lineage:
+    """The lineage whose newest state is the one just stored."""
+    newest = Ancestor(seq, token, delta.position, provisional, delta.marks)
+    if delta.base is None:
+        return (newest,)
+    seqs = [ancestor.seq for ancestor in lineage]
+    return (newest, *lineage[seqs.index(delta.base.seq) :])
+
+
+def lasting(lineage: Lineage) -> Lineage:
+    """The lineage without the provisional states at its top."""
+    first = next((index for index, ancestor in enumerate(lineage) if not ancestor.provisional), len(lineage))
+    return lineage[first:]
+
+
+def side_branch(lineage: Lineage) -> Lineage:
+    """The lineage on which a provisional state builds: positions count from the newest lasting state."""
+    roots = lasting(lineage)[:1]
+    return lineage[: len(lineage) - len(lasting(lineage))] + tuple(replace(root, position=0) for root in roots)
+
+
+def follows(state: EncodedState, ancestor: Ancestor) -> int:
+    """How many bytes of a state's logs an ancestor already has."""
+    shared = 0
+    for log in state.logs:
+        mark = ancestor.marks.get(log.name, EMPTY)
+        if mark.length and _digest(log.text, log.count, [mark])[1]:
+            shared += mark.length
+    return shared
+
+
+def assemble(rows: Sequence[StoredRow]) -> tuple[bytes, Lineage]:
+    """A state's text and its lineage, from its row and the rows it builds on, newest first.
+
+    Raises:
+        CorruptCheckpoint: The rows do not fit together.
+    """
+    texts: dict[str, list[memoryview]] = {}
+    marks: dict[str, Mark] = {}
+    ancestors: list[Ancestor] = []
+    head, cuts = b"", []
+    for row in reversed(rows):
+        header, head, suffixes = _unpack(row.payload)
+        offset = 0
+        fresh: dict[str, Mark] = {}
+        cuts = []
+        for name, cut, *change in header["l"]:
+            cuts.append((cut, name))
+            before = marks.get(name, EMPTY)
+            if not change:
+                fresh[name] = before
+                continue
+            start, length, count, digest = change
+            if start not in {0, before.length} or offset + length > len(suffixes):
+                raise CorruptCheckpoint(f"Checkpoint row {row.seq} does not fit the row it builds on.")
+            added = suffixes[offset : offset + length]
+            offset += length
+            texts[name] = [*texts[name], added] if start else [added]
+            fresh[name] = Mark(start + length, count, bytes.fromhex(digest))
+        marks = fresh
+        ancestors.append(Ancestor(row.seq, row.token, header["p"], bool(header["t"]), marks))
+    pieces: list[bytes | memoryview] = []
+    done = 0
+    for cut, name in cuts:
+        pieces.append(head[done:cut])
+        if marks[name].length:
+            pieces.extend(texts[name])
+        done = cut
+    pieces.append(head[done:])
+    return b"".join(pieces), tuple(reversed(ancestors))
+
+
+def _choose_base(lineage: Lineage) -> tuple[Ancestor | None, int]:
+    if not lineage:
+        return None, 0
+    position = lineage[0].position + 1
+    wanted = position & (position - 1)
+    base = next((ancestor for ancestor in lineage if ancestor.position == wanted), None)
+    return (base, position) if base else (None, 0)
+
+
+def _measure(
+    state: EncodedState, base: Ancestor | None, parent: Ancestor | None
+) -> tuple[dict[str, Mark], frozenset[str], dict[str, int]]:
+    """Each log's mark, the logs that continue the base's, and what the parent has of each log it is continued by."""
+    marks: dict[str, Mark] = {}
+    continued = set()
+    news: dict[str, int] = {}
+    for log in state.logs:
+        before = base.marks.get(log.name) if base else None
+        last = parent.marks.get(log.name) if parent else None
+        mark, found = _digest(log.text, log.count, [m for m in (before, last) if m is not None])
+        marks[log.name] = mark
+        if before is not None and before in found:
+            continued.add(log.name)
+        if last is not None and last in found:
+            news[log.name] = last.count
+    return marks, frozenset(continued), news
+
+
+def _digest(text: bytes, count: int, candidates: Sequence[Mark]) -> tuple[Mark, list[Mark]]:
+    """The mark of a text, and those candidates whose text is a prefix of it; every byte is read once."""
+    if not text:
+        return EMPTY, [mark for mark in candidates if mark == EMPTY]
+    hasher = hashlib.sha256(usedforsecurity=False)
+    view = memoryview(text)
+    done = 0
+    found = []
+    for mark in sorted(candidates, key=lambda mark: mark.length):
+        if mark.length > len(text):
+            break
+        hasher.update(view[done : mark.length])
+        done = mark.length
+        if mark == EMPTY or hasher.copy().digest()[:_DIGEST_BYTES] == mark.digest:
+            found.append(mark)
+    hasher.update(view[done:])
+    return Mark(len(text), count, hasher.digest()[:_DIGEST_BYTES]), found
+
+
+def _pack(
+    header: Mapping[str, object], head: bytes, suffixes: Sequence[memoryview], compression: Literal["zlib", "none"]
+) -> bytes:
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=True).encode()
+    body = b"".join([_HEADER_LENGTH.pack(len(text)), _HEADER_LENGTH.pack(len(head)), text, head, *suffixes])
+    if compression == "zlib" and len(body) in COMPRESS_BYTES:
+        compressor = zlib.compressobj(1, zlib.DEFLATED, -15, zdict=DICTIONARY)
+        deflated = compressor.compress(body) + compressor.flush()
+        if len(deflated) < len(body):
+            return _DEFLATED + deflated
+    return _PLAIN + body
+
+
+def _unpack(payload: bytes) -> tuple[dict[str, list[list[int]]], bytes, memoryview]:
+    """The header, the head and the suffixes of a payload."""
+    try:
+        if payload[:1] == _DEFLATED:
+            body = memoryview(zlib.decompressobj(-15, zdict=DICTIONARY).decompress(memoryview(payload)[1:]))
+        elif payload[:1] == _PLAIN:
+            body = memoryview(payload)[1:]
+        else:
+            raise CorruptCheckpoint("A checkpoint row is of a format that this version does not know; upgrade locus-mysql.")
+        header_length, head_length = _HEADER_LENGTH.unpack_from(body, 0)[0], _HEADER_LENGTH.unpack_from(body, 4)[0]
+        header = json.loads(bytes(body[8 : 8 + header_length]))
+        head_end = 8 + header_length + head_length
+        return header, bytes(body[8 + header_length : head_end]), body[head_end:]
+    except (struct.error, ValueError, zlib.error) as error:
+        raise CorruptCheckpoint("A checkpoint row cannot be read back; its bytes are damaged.") from error
+
+
+#: What the rows of small deltas repeat: a header, the fields of a Locus `AgentState` and of its messages. Part of the
+#: format: never change it, only add another beside it under a new format byte.
+DICTIONARY = (
+    b'"p":0,"t":0,"l":[["terminal_tools",["tool_loop_read_only_tools",["tool_loop_warnings",["errors",'
+    b'["confidence_history",["tool_history",["reasoning_steps",["tool_executions",["messages",'
+    b'{"run_id":"","agent_id":null,"messages":[],"iteration":1,"max_iterations":20,"tool_executions":[],'
+    b'"reasoning_steps":[],"confidence":0.0,"confidence_threshold":0.85,"confidence_history":[],"tool_history":[],'
+    b'"tool_loop_threshold":3,"tool_loop_read_only_threshold":null,"tool_loop_read_only_tools":[],'
+    b'"tool_loop_warnings":[],"terminal_tools":[],"total_tokens_used":0,"prompt_tokens_used":0,'
+    b'"completion_tokens_used":0,"cache_creation_tokens_used":0,"cache_read_tokens_used":0,"cached_tokens_used":0,'
+    b'"cache_write_tokens_used":0,"reported_cost_usd":0.0,"reported_cost_calls":0,"token_budget":null,'
+    b'"input_price_per_mtok":null,"output_price_per_mtok":null,"cost_usd_used":0.0,"cost_budget_usd":null,'
+    b'"completion_mode":"auto","errors":[],"provider_state":null,"metadata":{},'
+    b'"started_at":"2026-01-01T00:00:00.000000Z","updated_at":"2026-01-01T00:00:00.000000Z"}'
+    b'{"iteration":1,"thought":null,"tool_calls":[{"id":"call_","name":"","arguments":{},"malformed_arguments":null}],'
+    b'"tool_results":[{"tool_name":"","tool_call_id":"call_","arguments":{},"result":"","error":null,"duration_ms":0.0,'
+    b'"timestamp":"2026-","idempotent_cache_hit":false}],"reflection":null,"confidence_delta":0.0,"timestamp":"2026-"},'
+    b'{"role":"tool","content":"","tool_calls":[],"tool_call_id":"call_","name":"","metadata":{}},'
+    b'{"role":"assistant","content":"","tool_calls":[],"tool_call_id":null,"name":null,"metadata":{}},'
+    b'{"role":"user","content":"","tool_calls":[],"tool_call_id":null,"name":null,"metadata":{}}'
+)

@@ -1,0 +1,514 @@
+"""Every operation on checkpoints, as generators that do no I/O: `CheckpointOperations`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypedDict, cast
+from uuid import uuid4
+
+from ..config import MySQLConfig
+from ..dialect import Dialect, Statement
+from ..dialect.checkpoints import NewRow
+from ..drivers.base import Result, Row
+from ..engine.operation import Batch, Duplicate, Operation
+from ..errors import CorruptCheckpoint, InvalidInput, ThreadExists
+from .arguments import (
+    TOO_MANY_PAIRS,
+    check_checkpoint_id,
+    check_limit,
+    check_text,
+    check_thread_id,
+    encode_metadata,
+    pair_key,
+    same_json,
+)
+from .codec import EncodedState
+from .delta import Delta, Lineage, StoredRow, assemble, encode_delta, extend, side_branch
+from .known import KnownThreads
+from .searchable import snippet
+
+#: A save in this many also removes threads that have expired, if threads expire.
+SAVES_PER_CLEANING = 64
+
+#: Expired threads removed at once by a save.
+CLEANED_PER_SAVE = 10
+
+
+class CheckpointInfo(TypedDict):
+    """A checkpoint without its state."""
+
+    thread_id: str
+    checkpoint_id: str
+    metadata: dict[str, Any]
+    created_at: datetime
+
+
+class SearchHit(TypedDict):
+    """A checkpoint whose text matches a query."""
+
+    thread_id: str
+    checkpoint_id: str
+    score: float
+    snippet: str
+    created_at: datetime
+
+
+class HistoryEntry(TypedDict):
+    """A checkpoint in its thread's history."""
+
+    checkpoint_id: str
+    parent_id: str | None
+    created_at: datetime
+    size_bytes: int
+    metadata: dict[str, Any]
+
+
+class DiskUsage(TypedDict):
+    """What checkpoints take on the server, indexes left out."""
+
+    threads: int
+    checkpoints: int
+    rows: int
+    payload_bytes: int
+    search_bytes: int
+    metadata_bytes: int
+    total_bytes: int
+
+
+class Health(TypedDict):
+    """What the server answered."""
+
+    ok: bool
+    server_version: str
+    read_only: bool
+    server_time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class NewCheckpoint:
+    """What to save.
+
+    Args:
+        state: The encoded state.
+        search_text: From the delta, the text to index and whether it only adds to the parent's.
+        checkpoint_id: Its id; a random one if None. An id that exists moves to the new state.
+        metadata: For queries.
+        provisional: Whether a later save will supersede it, and it be deleted then.
+        oldest_at: The time of the state's oldest message, as text in UTC.
+    """
+
+    state: EncodedState
+    search_text: Callable[[Delta], tuple[str, bool]]
+    checkpoint_id: str | None = None
+    metadata: object = None
+    provisional: bool = False
+    oldest_at: str | None = None
+
+
+class CheckpointOperations:
+    """The operations of one configuration. A tenant is the first argument of each.
+
+    Args:
+        config: The options.
+        dialect: The statements.
+    """
+
+    def __init__(self, config: MySQLConfig, dialect: Dialect) -> None:
+        self.config = config
+        self.sql = dialect
+        self.known = KnownThreads()
+        self._ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)
+        self._saves = 0
+
+    # Saving and loading
+
+    def save(self, tenant: str, thread_id: str, new: NewCheckpoint) -> Operation[str]:
+        """Store a state as the newest checkpoint of its thread; returns its id.
+
+        One round trip; a second one if the row it would build on is gone, or the id of a provisional state exists.
+        """
+        check_thread_id(thread_id)
+        checkpoint_id = uuid4().hex if new.checkpoint_id is None else check_checkpoint_id(new.checkpoint_id)
+        replaces = new.checkpoint_id is not None and not new.provisional
+        metadata, metadata_keys = encode_metadata(new.metadata)
+        key = (tenant, thread_id)
+        token = os.urandom(16)
+        lineage = self.known.lineage_for(key, new.state, provisional=new.provisional)
+        if new.provisional:
+            lineage = side_branch(lineage)
+        while True:
+            delta = encode_delta(
+                new.state, lineage, provisional=new.provisional, compression=self.config.compression
+            )
+            text, continues = new.search_text(delta) if self.config.search and not new.provisional else ("", False)
+            row = NewRow(
+                checkpoint_id=checkpoint_id,
+                token=token,
+                payload=delta.payload,
+                parent_seq=lineage[0].seq if lineage else None,
+                continues=continues,
+                metadata=metadata,
+                metadata_keys=metadata_keys,
+                search_text=text or None,
+                oldest_at=new.oldest_at,
+            )
+            try:
+                results = yield self._save_batch(tenant, thread_id, row, delta, replaces=replaces)
+            except Duplicate:
+                if replaces:
+                    raise
+                replaces = True
+                continue
+            seq = _stored_seq(results, inserted_at=2 if replaces else 1)
+            if seq is not None:
+                self.known.saved(key, extend(lineage, delta, seq, token, provisional=new.provisional))
+                yield from self._clean_expired_now_and_then()
+                return checkpoint_id
+            self.known.forget(key)
+            lineage = ()
+
+    def _save_batch(self, tenant: str, thread_id: str, row: NewRow, delta: Delta, *, replaces: bool) -> Batch:
+        """The transaction of a save. The insert is its third statement if it may replace a checkpoint, else its second."""
+        threads, checkpoints, base = self.sql.threads, self.sql.checkpoints, delta.base
+        statements: list[Statement] = []
+        if base is None:
+            statements.append(threads.take_seq(tenant, thread_id, self._ttl_us))
+            if replaces:
+                statements.append(checkpoints.unname(tenant, thread_id, row.checkpoint_id))
+            statements.append(checkpoints.insert_whole(tenant, thread_id, row))
+            if self._ttl_us is not None:
+                statements.append(checkpoints.delete_left_behind(tenant, thread_id))
+        else:
+            statements.append(threads.take_seq_of_live(tenant, thread_id, self._ttl_us))
+            if replaces:
+                statements.append(
+                    checkpoints.unname_if_base(tenant, thread_id, row.checkpoint_id, base.seq, base.token)
+                )
+            statements.append(checkpoints.insert_delta(tenant, thread_id, row, base.seq, base.token))
+        if replaces:
+            statements.extend(checkpoints.retire_unnamed(tenant, thread_id))
+        if self.config.keep_checkpoints is not None:
+            statements.append(checkpoints.unname_older(tenant, thread_id, self.config.keep_checkpoints))
+            statements.extend(checkpoints.retire_unnamed(tenant, thread_id))
+        landed = checkpoints.find_saved(tenant, thread_id, row.checkpoint_id, row.token)
+        return Batch(tuple(statements), landed)
+
+    def load(
+        self, tenant: str, thread_id: str, checkpoint_id: str | None = None
+    ) -> Operation[tuple[str, bytes] | None]:
+        """Id and text of a checkpoint's state, or of the newest; None if there is none. One round trip."""
+        check_thread_id(thread_id)
+        if checkpoint_id is not None:
+            check_checkpoint_id(checkpoint_id)
+        (found,) = yield Batch.of(self.sql.checkpoints.load(tenant, thread_id, checkpoint_id))
+        if not found.rows:
+            return None
+        text, lineage = assemble_rows(found.rows)
+        self.known.loaded((tenant, thread_id), lineage)
+        return cast(str, found.rows[0][3]), text
+
+    def exists(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
+        """Whether the checkpoint, or any of the thread, is there. One round trip."""
+        check_thread_id(thread_id)
+        if checkpoint_id is not None:
+            check_checkpoint_id(checkpoint_id)
+        (found,) = yield Batch.of(self.sql.checkpoints.exists(tenant, thread_id, checkpoint_id))
+        return bool(found.rows)
+
+    def delete(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
+        """Delete a checkpoint, or a thread; True if there was one. One round trip.
+
+        States that build on a deleted checkpoint stay whole.
+        """
+        check_thread_id(thread_id)
+        threads, checkpoints = self.sql.threads, self.sql.checkpoints
+        if checkpoint_id is None:
+            self.known.forget((tenant, thread_id))
+            locked, *_ = yield Batch.of(
+                threads.lock(tenant, thread_id),
+                checkpoints.delete_all(tenant, thread_id),
+                threads.drop(tenant, thread_id),
+            )
+            return locked.affected > 0
+        check_checkpoint_id(checkpoint_id)
+        locked, unnamed, *_ = yield Batch.of(
+            threads.lock(tenant, thread_id),
+            checkpoints.unname(tenant, thread_id, checkpoint_id),
+            *checkpoints.retire_unnamed(tenant, thread_id),
+            threads.drop_if_empty(tenant, thread_id),
+        )
+        return locked.affected > 0 and unnamed.affected > 0
+
+    def list_checkpoints(self, tenant: str, thread_id: str, limit: int = 10) -> Operation[list[str]]:
+        """Ids of a thread's checkpoints, newest first. One round trip."""
+        check_thread_id(thread_id)
+        (found,) = yield Batch.of(self.sql.checkpoints.list_ids(tenant, thread_id, check_limit(limit)))
+        return [cast(str, row[0]) for row in found.rows]
+
+    # Threads
+
+    def list_threads(
+        self, tenant: str, limit: int = 100, pattern: str = "*", offset: int = 0
+    ) -> Operation[list[str]]:
+        """Ids of threads that match a glob, most recently saved first. One round trip."""
+        check_text(pattern, "Pattern")
+        limit, offset = check_limit(limit), check_limit(offset, "offset")
+        (found,) = yield Batch.of(self.sql.threads.list(tenant, pattern, limit, offset))
+        return [cast(str, row[0]) for row in found.rows]
+
+    def count(self, tenant: str, pattern: str = "*") -> Operation[int]:
+        """How many threads match a glob. One round trip."""
+        (found,) = yield Batch.of(self.sql.threads.count(tenant, check_text(pattern, "Pattern")))
+        return cast(int, found.rows[0][0])
+
+    def copy_thread(self, tenant: str, source: str, destination: str) -> Operation[bool]:
+        """Copy a thread with all its checkpoints; False if there is none. One round trip; states stay on the server.
+
+        Raises:
+            ThreadExists: The destination has checkpoints. Nothing was changed.
+        """
+        check_thread_id(source)
+        check_thread_id(destination)
+        if source == destination:
+            raise InvalidInput("A thread cannot be copied onto itself; choose another destination.")
+        copy = self.sql.maintenance.copy_thread(tenant, source, destination, self._ttl_us)
+        landed = self.sql.maintenance.find_copied(tenant, source, destination)
+        try:
+            results = yield Batch(copy, landed)
+        except Duplicate:
+            raise ThreadExists(
+                f"Thread {destination!r} has checkpoints already; delete it first or copy to another id."
+            ) from None
+        return len(results) == 1 or results[3].affected > 0
+
+    # Metadata and search
+
+    def get_metadata(
+        self, tenant: str, thread_id: str, checkpoint_id: str | None = None
+    ) -> Operation[CheckpointInfo | None]:
+        """Id, metadata and time of a checkpoint, or of the newest. One round trip."""
+        check_thread_id(thread_id)
+        if checkpoint_id is not None:
+            check_checkpoint_id(checkpoint_id)
+        (found,) = yield Batch.of(self.sql.queries.get_metadata(tenant, thread_id, checkpoint_id))
+        return _info((thread_id, *found.rows[0])) if found.rows else None
+
+    def query_by_metadata(
+        self, tenant: str, key: str, value: Any, limit: int = 100
+    ) -> Operation[list[CheckpointInfo]]:
+        """Checkpoints whose metadata has this top-level pair, newest first. One round trip.
+
+        Values are compared as JSON: 1 and 1.0 are equal, 1 and true are not, objects in any order of keys.
+        """
+        check_text(key, "Metadata key")
+        limit = check_limit(limit)
+        encode_metadata({key: value})
+        keys = json.dumps([pair_key(key, value), TOO_MANY_PAIRS])
+        matches: list[CheckpointInfo] = []
+        offset = 0
+        while len(matches) < limit:
+            (found,) = yield Batch.of(self.sql.queries.find_by_metadata(tenant, keys, limit, offset))
+            candidates = [_info(row) for row in found.rows]
+            matches += [
+                info for info in candidates if key in info["metadata"] and same_json(info["metadata"][key], value)
+            ]
+            if len(found.rows) < limit:
+                break
+            offset += limit
+        return matches[:limit]
+
+    def search(self, tenant: str, query: str, limit: int = 10) -> Operation[list[SearchHit]]:
+        """Checkpoints whose text matches words of a query, best first, the newest of equals first. One round trip.
+
+        Each text belongs to the checkpoint that added it. MySQL ignores words under three letters and its stop words:
+        https://dev.mysql.com/doc/refman/9.0/en/fulltext-stopwords.html
+        """
+        check_text(query, "Query")
+        limit = check_limit(limit)
+        if not self.config.search:
+            raise InvalidInput("Search is off in this configuration; set search=True.")
+        if not query.strip() or not limit:
+            return []
+        (found,) = yield Batch.of(self.sql.queries.search(tenant, query, limit * 4 + 20))
+        hits: dict[tuple[str, str], SearchHit] = {}
+        for thread_id, checkpoint_id, created_at, score, text in found.rows:
+            place = cast(str, thread_id), cast(str, checkpoint_id)
+            if place not in hits and len(hits) < limit:
+                hits[place] = SearchHit(
+                    thread_id=place[0],
+                    checkpoint_id=place[1],
+                    score=float(cast(float, score)),
+                    snippet=snippet(cast(str, text), query),
+                    created_at=_aware(created_at),
+                )
+        return list(hits.values())
+
+    def list_with_metadata(self, tenant: str, limit: int = 100) -> Operation[list[CheckpointInfo]]:
+        """The newest checkpoint of each thread, most recently saved first. One round trip."""
+        (found,) = yield Batch.of(self.sql.queries.list_with_metadata(tenant, check_limit(limit)))
+        return [_info(row) for row in found.rows]
+
+    def history(self, tenant: str, thread_id: str, limit: int = 100) -> Operation[list[HistoryEntry]]:
+        """A thread's checkpoints with the checkpoint each goes on from, newest first. One round trip."""
+        check_thread_id(thread_id)
+        limit = check_limit(limit)
+        (found,) = yield Batch.of(self.sql.queries.history(tenant, thread_id))
+        names = {row[0]: row[1] for row in found.rows}
+        parents = {row[0]: row[2] for row in found.rows}
+        entries = []
+        for _, checkpoint_id, parent, created_at, size, metadata in found.rows:
+            if checkpoint_id is None:
+                continue
+            while parent in names and names[parent] is None:
+                parent = parents[parent]
+            entries.append(
+                HistoryEntry(
+                    checkpoint_id=cast(str, checkpoint_id),
+                    parent_id=cast("str | None", names.get(parent)),
+                    created_at=_aware(created_at),
+                    size_bytes=cast(int, size),
+                    metadata=json.loads(cast(str, metadata)) if metadata else {},
+                )
+            )
+            if len(entries) >= limit:
+                break
+        return entries[:limit]
+
+    def get_disk_usage(self, tenant: str, thread_id: str | None = None) -> Operation[DiskUsage]:
+        """What a thread, or all of a tenant's, takes on the server. One round trip that reads every row's header."""
+        if thread_id is not None:
+            check_thread_id(thread_id)
+        (found,) = yield Batch.of(self.sql.queries.disk_usage(tenant, thread_id))
+        threads, named, rows, payload, text, metadata = (int(cast(int, value)) for value in found.rows[0])
+        return DiskUsage(
+            threads=threads,
+            checkpoints=named,
+            rows=rows,
+            payload_bytes=payload,
+            search_bytes=text,
+            metadata_bytes=metadata,
+            total_bytes=payload + text + metadata,
+        )
+
+    def health_check(self) -> Operation[Health]:
+        """Ask the server for its version, time and whether it takes writes. One round trip."""
+        (found,) = yield Batch.of(self.sql.queries.health())
+        version, read_only, now = found.rows[0]
+        return Health(ok=True, server_version=str(version), read_only=bool(read_only), server_time=_aware(now))
+
+    # Cleaning up
+
+    def vacuum(self, tenant: str, older_than_days: float = 30) -> Operation[int]:
+        """Remove a tenant's old checkpoints, a few threads at a time; returns how many.
+
+        A thread not saved to for that long goes whole. From others the checkpoints older than that go, never the newest.
+        Expired threads go too, and rows that nothing needs any more.
+        """
+        age_us = _age_us(older_than_days)
+        removed = yield from self._remove_expired(tenant)
+        after = ""
+        while True:
+            (page,) = yield Batch.of(self.sql.maintenance.threads_before(tenant, age_us, after, 100))
+            for thread_id, idle, _ in page.rows:
+                after = cast(str, thread_id)
+                if idle:
+                    removed += yield from self._remove_idle(tenant, after, age_us)
+                else:
+                    removed += yield from self._prune(tenant, after, age_us)
+            if len(page.rows) < 100:
+                return removed
+
+    def forget_tenant(self, tenant: str) -> Operation[int]:
+        """Delete all of a tenant's threads, one at a time; returns how many checkpoints there were."""
+        removed = 0
+        while True:
+            (page,) = yield Batch.of(self.sql.maintenance.tenant_threads(tenant, 100))
+            for (thread_id,) in page.rows:
+                place = (tenant, cast(str, thread_id))
+                self.known.forget(place)
+                _, counted, *_ = yield Batch.of(
+                    self.sql.threads.lock(*place),
+                    self.sql.maintenance.count_named(*place),
+                    self.sql.checkpoints.delete_all(*place),
+                    self.sql.threads.drop(*place),
+                )
+                removed += cast(int, counted.rows[0][0])
+            if not page.rows:
+                return removed
+
+    def _prune(self, tenant: str, thread_id: str, age_us: int) -> Operation[int]:
+        _, _, dropped, *_ = yield Batch.of(
+            self.sql.threads.lock(tenant, thread_id),
+            self.sql.checkpoints.delete_left_behind(tenant, thread_id),
+            self.sql.maintenance.unname_before(tenant, thread_id, age_us),
+            *self.sql.maintenance.sweep(tenant, thread_id),
+        )
+        return dropped.affected
+
+    def _remove_idle(self, tenant: str, thread_id: str, age_us: int) -> Operation[int]:
+        self.known.forget((tenant, thread_id))
+        _, counted, *_ = yield Batch(self.sql.maintenance.remove_idle(tenant, thread_id, age_us))
+        return cast(int, counted.rows[0][0])
+
+    def _remove_expired(self, tenant: str) -> Operation[int]:
+        removed = 0
+        while True:
+            (page,) = yield Batch.of(self.sql.maintenance.expired(tenant, 100))
+            for owner, thread_id in page.rows:
+                removed += yield from self._remove_idle(cast(str, owner), cast(str, thread_id), _NEVER_US)
+            if len(page.rows) < 100:
+                return removed
+
+    def _clean_expired_now_and_then(self) -> Operation[None]:
+        if self._ttl_us is None:
+            return
+        self._saves += 1
+        if self._saves % SAVES_PER_CLEANING:
+            return
+        (page,) = yield Batch.of(self.sql.maintenance.expired(None, CLEANED_PER_SAVE))
+        for owner, thread_id in page.rows:
+            yield from self._remove_idle(cast(str, owner), cast(str, thread_id), _NEVER_US)
+
+
+#: An age that no thread has, in microseconds: a thousand years.
+_NEVER_US = 1_000 * 365 * 86_400 * 1_000_000
+
+
+def assemble_rows(rows: Sequence[Row]) -> tuple[bytes, Lineage]:
+    """Text and lineage from the rows of the load statement."""
+    stored = [StoredRow(cast(int, row[0]), cast(bytes, row[1]), cast(bytes, row[2])) for row in rows]
+    if any(not row.payload for row in stored):
+        raise CorruptCheckpoint("A row that a checkpoint builds on is empty.")
+    return assemble(stored)
+
+
+def _stored_seq(results: Sequence[Result], inserted_at: int) -> int | None:
+    """The seq of the row a save inserted, or None if its base was gone."""
+    if len(results) == 1:
+        return cast(int, results[0].rows[0][0])  # an earlier try had been carried out
+    return results[0].last_insert_id if results[inserted_at].affected else None
+
+
+def _info(row: Row) -> CheckpointInfo:
+    thread_id, checkpoint_id, metadata, created_at = row
+    return CheckpointInfo(
+        thread_id=cast(str, thread_id),
+        checkpoint_id=cast(str, checkpoint_id),
+        metadata=json.loads(cast(str, metadata)) if metadata else {},
+        created_at=_aware(created_at),
+    )
+
+
+def _aware(value: object) -> datetime:
+    return cast(datetime, value).replace(tzinfo=UTC)
+
+
+def _age_us(days: float) -> int:
+    if isinstance(days, bool) or not isinstance(days, int | float) or not 0 <= days <= 365_000:
+        raise InvalidInput(f"older_than_days must be a number from 0 to 365000, not {days!r:.50}.")
+    return int(days * 86_400 * 1_000_000)
+

@@ -1,0 +1,56 @@
+"""Which text of a state is searched: only what a save adds, so that the index grows with the conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from .delta import Delta
+
+#: Ends the part of a text that states which follow share. What stands after it goes when the checkpoint goes.
+SHARED_TEXT_END = "\x1e"
+
+#: Text of head fields beyond this many characters is not searched.
+HEAD_TEXT_LIMIT = 10_000
+
+#: From a state and its delta: the text to index, and whether it only adds to the parent's text.
+TextOf: TypeAlias = Callable[[Mapping[str, Any], Delta], tuple[str, bool]]
+
+
+def text_of_plain(state: Mapping[str, Any], delta: Delta) -> tuple[str, bool]:
+    """All text in a state's lists, as far as its parent does not have it, and the text of its other fields."""
+    continues = not delta.discontinued and bool(delta.news)
+    shared = []
+    head = []
+    for name, value in state.items():
+        if isinstance(value, list):
+            shared.extend(strings(value[delta.news.get(name, 0) if continues else 0 :]))
+        else:
+            head.extend(strings(value))
+    text = "\n".join(shared).replace(SHARED_TEXT_END, " ")
+    head_text = "\n".join(head)[:HEAD_TEXT_LIMIT]
+    return (f"{text}{SHARED_TEXT_END}{head_text}" if head_text else text), continues
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Every text in a JSON value, in order, keys left out."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            if item:
+                yield item
+        elif isinstance(item, dict):
+            pending.extend(reversed(item.values()))
+        elif isinstance(item, list):
+            pending.extend(reversed(item))
+
+
+def snippet(text: str, query: str, radius: int = 80) -> str:
+    """A part of a text around the first word of a query that it holds, at most ``2 * radius`` characters wide."""
+    text = text.replace(SHARED_TEXT_END, "\n")
+    folded = text.casefold()
+    places = [folded.find(word) for word in query.casefold().split()]
+    place = min((place for place in places if place >= 0), default=0)
+    start, end = max(0, place - radius), min(len(text), place + radius)
+    return ("…" if start else "") + " ".join(text[start:end].split()) + ("…" if end < len(text) else "")

@@ -1,0 +1,306 @@
+"""The versioned store of plain dicts: `CheckpointStore` and `SyncCheckpointStore`."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from ..config import MySQLConfig
+from ..dialect import Dialect
+from ..engine.asynchronous import AsyncEngine
+from ..engine.methods import awaited, blocking
+from ..engine.operation import Operation
+from ..engine.synchronous import SyncEngine
+from ..errors import ConfigError
+from .arguments import check_limit
+from .codec import check_json_object, decode_json, encode
+from .delta import Delta
+from .matching import contains
+from .operations import (
+    CheckpointInfo,
+    CheckpointOperations,
+    DiskUsage,
+    Health,
+    HistoryEntry,
+    NewCheckpoint,
+    SearchHit,
+)
+from .searchable import text_of_plain
+
+State = dict[str, Any]
+
+#: Threads whose states `search_data` reads at a time.
+SEARCH_DATA_PAGE = 50
+
+
+class StoreOperations:
+    """The store's operations, for one tenant, with states as dicts.
+
+    Args:
+        config: The options.
+    """
+
+    def __init__(self, config: MySQLConfig) -> None:
+        self.config = config
+        self._tenant = config.tenant
+        dialect = Dialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
+        self.checkpoints = CheckpointOperations(config, dialect)
+
+    def save(
+        self,
+        thread_id: str,
+        data: State,
+        checkpoint_id: str | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> Operation[str]:
+        """Store a state as the newest checkpoint of a thread.
+
+        Args:
+            thread_id: 1 to 512 characters, any but NUL; compared by code point.
+            data: A dict of JSON values. What is loaded is equal to it, in the same order.
+            checkpoint_id: 1 to 128 characters. A random one if None. If the thread has it, it moves to this state.
+            metadata: A dict of JSON values for queries, at most 65,536 bytes as JSON.
+
+        Returns:
+            The checkpoint's id.
+
+        Raises:
+            InvalidInput: An argument cannot be stored exactly.
+            StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
+        """
+        check_json_object(data, "The state")
+
+        def text(delta: Delta) -> tuple[str, bool]:
+            return text_of_plain(data, delta)
+
+        new = NewCheckpoint(encode(data), text, checkpoint_id, metadata)
+        return (yield from self.checkpoints.save(self._tenant, thread_id, new))
+
+    def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[State | None]:
+        """The state of a checkpoint, or of the newest of a thread; None if there is none."""
+        found = yield from self.checkpoints.load(self._tenant, thread_id, checkpoint_id)
+        return None if found is None else decode_json(found[1])
+
+    def exists(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
+        """Whether a thread has this checkpoint, or any."""
+        return (yield from self.checkpoints.exists(self._tenant, thread_id, checkpoint_id))
+
+    def delete(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
+        """Delete a checkpoint, or a whole thread; True if there was one."""
+        return (yield from self.checkpoints.delete(self._tenant, thread_id, checkpoint_id))
+
+    def list_checkpoints(self, thread_id: str, limit: int = 10) -> Operation[list[str]]:
+        """Ids of a thread's checkpoints, newest first."""
+        return (yield from self.checkpoints.list_checkpoints(self._tenant, thread_id, limit))
+
+    def history(self, thread_id: str, limit: int = 100) -> Operation[list[HistoryEntry]]:
+        """A thread's checkpoints: id, parent's id, time, stored bytes and metadata; newest first."""
+        return (yield from self.checkpoints.history(self._tenant, thread_id, limit))
+
+    def list_threads(self, limit: int = 100, pattern: str = "*", offset: int = 0) -> Operation[list[str]]:
+        """Ids of threads, most recently saved first.
+
+        Args:
+            limit: At most this many.
+            pattern: A glob: ``*`` stands for any text, ``?`` for one character, all else for itself.
+            offset: Leave out this many first.
+        """
+        return (yield from self.checkpoints.list_threads(self._tenant, limit, pattern, offset))
+
+    def count(self, pattern: str = "*") -> Operation[int]:
+        """How many threads match a glob."""
+        return (yield from self.checkpoints.count(self._tenant, pattern))
+
+    def copy_thread(self, source_thread_id: str, dest_thread_id: str) -> Operation[bool]:
+        """Copy a thread with all its checkpoints, on the server; False if there is none.
+
+        Raises:
+            ThreadExists: The destination has checkpoints; nothing was changed.
+        """
+        return (yield from self.checkpoints.copy_thread(self._tenant, source_thread_id, dest_thread_id))
+
+    def get_metadata(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[CheckpointInfo | None]:
+        """Id, metadata and time of a checkpoint, or of the newest of a thread; None if there is none."""
+        return (yield from self.checkpoints.get_metadata(self._tenant, thread_id, checkpoint_id))
+
+    def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> Operation[list[CheckpointInfo]]:
+        """Checkpoints whose metadata holds ``key: value`` at the top level, newest first."""
+        return (yield from self.checkpoints.query_by_metadata(self._tenant, key, value, limit))
+
+    def search(self, query: str, limit: int = 10) -> Operation[list[SearchHit]]:
+        """Checkpoints that hold words of a query, best first, the newest of equals first.
+
+        Words under three letters and MySQL's stop words are not found, unless the server is set up otherwise.
+        """
+        return (yield from self.checkpoints.search(self._tenant, query, limit))
+
+    def search_data(self, path: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
+        """Threads whose newest state holds a value under a top-level key, as MySQL's ``JSON_CONTAINS`` tells it.
+
+        Reads every thread's newest state until enough are found; for what is asked often, use metadata.
+
+        Returns:
+            Dicts of ``thread_id``, ``checkpoint_id`` and ``data``, most recently saved first.
+        """
+        limit = check_limit(limit)
+        found: list[dict[str, Any]] = []
+        offset = 0
+        while len(found) < limit:
+            page = yield from self.checkpoints.list_threads(self._tenant, SEARCH_DATA_PAGE, "*", offset)
+            for thread_id in page:
+                loaded = yield from self.checkpoints.load(self._tenant, thread_id)
+                data = None if loaded is None else decode_json(loaded[1])
+                if loaded is not None and path in data and contains(data[path], value):
+                    found.append({"thread_id": thread_id, "checkpoint_id": loaded[0], "data": data})
+            offset += len(page)
+            if len(page) < SEARCH_DATA_PAGE:
+                break
+        return found[:limit]
+
+    def list_with_metadata(self, limit: int = 100) -> Operation[list[CheckpointInfo]]:
+        """The newest checkpoint of each thread, most recently saved first."""
+        return (yield from self.checkpoints.list_with_metadata(self._tenant, limit))
+
+    def get_disk_usage(self, thread_id: str | None = None) -> Operation[DiskUsage]:
+        """Bytes that a thread, or all threads, take on the server, indexes left out."""
+        return (yield from self.checkpoints.get_disk_usage(self._tenant, thread_id))
+
+    def health_check(self) -> Operation[Health]:
+        """Ask the server for its version and time."""
+        return (yield from self.checkpoints.health_check())
+
+    def vacuum(self, older_than_days: float = 30) -> Operation[int]:
+        """Remove checkpoints older than this many days; returns how many.
+
+        A thread not saved to since goes whole; of others the newest checkpoint always stays. Runs thread by thread, so
+        writers wait for one thread at most.
+        """
+        return (yield from self.checkpoints.vacuum(self._tenant, older_than_days))
+
+    def forget_tenant(self) -> Operation[int]:
+        """Delete all threads of the tenant; returns how many checkpoints there were."""
+        return (yield from self.checkpoints.forget_tenant(self._tenant))
+
+
+class CheckpointStore:
+    """Versioned states of threads, as plain dicts, in MySQL. Every save is a checkpoint that can be loaded again.
+
+    Args:
+        config: The options; or give them as keywords.
+        options: Options of `MySQLConfig`.
+
+    Example:
+        ```python
+        async with CheckpointStore(dsn="mysql://user:password@localhost/app") as store:
+            first = await store.save("thread-1", {"step": 1})
+            await store.save("thread-1", {"step": 2})
+            assert await store.load("thread-1") == {"step": 2}
+            assert await store.load("thread-1", first) == {"step": 1}
+        ```
+    """
+
+    def __init__(self, config: MySQLConfig | None = None, **options: Any) -> None:
+        self._operations = StoreOperations(configure(config, options))
+        self._engine = AsyncEngine(self._operations.config, self._operations.checkpoints.sql)
+
+    @property
+    def config(self) -> MySQLConfig:
+        """The options in force."""
+        return self._operations.config
+
+    save = awaited(StoreOperations.save)
+    load = awaited(StoreOperations.load)
+    exists = awaited(StoreOperations.exists)
+    delete = awaited(StoreOperations.delete)
+    list_checkpoints = awaited(StoreOperations.list_checkpoints)
+    history = awaited(StoreOperations.history)
+    list_threads = awaited(StoreOperations.list_threads)
+    count = awaited(StoreOperations.count)
+    copy_thread = awaited(StoreOperations.copy_thread)
+    get_metadata = awaited(StoreOperations.get_metadata)
+    query_by_metadata = awaited(StoreOperations.query_by_metadata)
+    search = awaited(StoreOperations.search)
+    search_data = awaited(StoreOperations.search_data)
+    list_with_metadata = awaited(StoreOperations.list_with_metadata)
+    get_disk_usage = awaited(StoreOperations.get_disk_usage)
+    health_check = awaited(StoreOperations.health_check)
+    vacuum = awaited(StoreOperations.vacuum)
+    forget_tenant = awaited(StoreOperations.forget_tenant)
+
+    async def close(self) -> None:
+        """Close the connections; the next call opens new ones."""
+        await self._engine.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return described(self)
+
+
+class SyncCheckpointStore:
+    """`CheckpointStore` without an event loop: the same methods, blocking. Safe to share between threads.
+
+    Args:
+        config: The options; or give them as keywords.
+        options: Options of `MySQLConfig`.
+    """
+
+    def __init__(self, config: MySQLConfig | None = None, **options: Any) -> None:
+        self._operations = StoreOperations(configure(config, options))
+        self._engine = SyncEngine(self._operations.config, self._operations.checkpoints.sql)
+
+    @property
+    def config(self) -> MySQLConfig:
+        """The options in force."""
+        return self._operations.config
+
+    save = blocking(StoreOperations.save)
+    load = blocking(StoreOperations.load)
+    exists = blocking(StoreOperations.exists)
+    delete = blocking(StoreOperations.delete)
+    list_checkpoints = blocking(StoreOperations.list_checkpoints)
+    history = blocking(StoreOperations.history)
+    list_threads = blocking(StoreOperations.list_threads)
+    count = blocking(StoreOperations.count)
+    copy_thread = blocking(StoreOperations.copy_thread)
+    get_metadata = blocking(StoreOperations.get_metadata)
+    query_by_metadata = blocking(StoreOperations.query_by_metadata)
+    search = blocking(StoreOperations.search)
+    search_data = blocking(StoreOperations.search_data)
+    list_with_metadata = blocking(StoreOperations.list_with_metadata)
+    get_disk_usage = blocking(StoreOperations.get_disk_usage)
+    health_check = blocking(StoreOperations.health_check)
+    vacuum = blocking(StoreOperations.vacuum)
+    forget_tenant = blocking(StoreOperations.forget_tenant)
+
+    def close(self) -> None:
+        """Close the connections; the next call opens new ones."""
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return described(self)
+
+
+def configure(config: MySQLConfig | None, options: dict[str, Any]) -> MySQLConfig:
+    """The configuration given, or one of the options given."""
+    if config is None:
+        return MySQLConfig(**options)
+    if options:
+        raise ConfigError("Give either a MySQLConfig or options, not both.")
+    return config
+
+
+def described(store: Any) -> str:
+    """What is being talked to, without anything secret."""
+    config: MySQLConfig = store.config
+    where = ", ".join(str(endpoint) for endpoint in config.endpoints)
+    return f"{type(store).__name__}({where}/{config.database}, driver={config.driver!r}, tenant={config.tenant!r})"

@@ -1,0 +1,267 @@
+"""Every option, checked once: `MySQLConfig`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+
+from .drivers.base import Endpoint
+from .errors import ConfigError
+
+SSLMode = Literal["DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"]
+
+#: Identifiers: letters, digits, ``_`` and ``$``; a database may also hold ``-``. MySQL's limit is 64 characters.
+_DATABASE = re.compile(r"[A-Za-z0-9_$-]{1,64}")
+_PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}|")
+_ENVIRONMENT_PREFIX = "LOCUS_MYSQL_"
+
+Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
+
+
+class MySQLConfig(BaseModel):
+    """How to reach MySQL, and how to keep checkpoints there. Frozen; unknown options are refused.
+
+    Args:
+        dsn: ``mysql://user:password@host:port/database?option=value``, percent-encoded. Its options are the fields
+            below except the password's kind. An option given both in the DSN and by keyword must be equal.
+        driver: ``mysql-connector``, ``aiomysql``, ``pymysql``, ``asyncmy``, or a name given to `register_driver`.
+        host: Host name or address of the server.
+        port: TCP port.
+        unix_socket: Path of the server's socket; used instead of host and port.
+        hosts: Several servers, ``host`` or ``host:port``, tried in this order at each new connection; used instead of
+            ``host``. Writes need the primary: a server that is read-only is passed over.
+        user: Account name.
+        password: Its password. Shown nowhere.
+        database: The database (schema) that holds the tables; it must exist.
+        tenant: Whose checkpoints these are, 1 to 128 characters. No operation sees another tenant's.
+        table_prefix: Put before the names of the tables, at most 40 letters, digits and underscores.
+        ssl_mode: As MySQL's own client: ``DISABLED``; ``PREFERRED``, TLS if the server offers it; ``REQUIRED``;
+            ``VERIFY_CA``, and its certificate must be signed by ``ssl_ca``; ``VERIFY_IDENTITY``, and name the host.
+            https://dev.mysql.com/doc/refman/9.0/en/connection-options.html#option_general_ssl-mode
+        ssl_ca: File of trusted certificates (PEM). The system's are used if absent.
+        ssl_cert: File of the client's certificate (PEM).
+        ssl_key: File of the client's key (PEM).
+        connect_timeout_s: Limit for making one connection, in seconds.
+        read_timeout_s: Limit for the answer to one packet, in seconds.
+        write_timeout_s: Limit for sending one packet, in seconds.
+        pool_size: Most connections open at once, for each process (and each event loop, as loops share none).
+        pool_timeout_s: Longest wait for a free connection, in seconds; then `PoolTimeout`.
+        pool_idle_s: A connection unused for longer is closed, in seconds.
+        pool_max_age_s: A connection older than this is replaced before its next use, in seconds.
+        retry_deadline_s: How long an operation is repeated after a lost connection, a deadlock or a lock wait, in
+            seconds from its start.
+        ttl_s: A thread expires this many seconds after its last save; ``None`` keeps it.
+        keep_checkpoints: Newest checkpoints kept for each thread; ``None`` keeps all.
+        search: Keep a full-text index.
+        search_parser: ``default`` splits words at spaces; ``ngram`` is for Chinese, Japanese and Korean. Fixed when
+            the tables are created.
+        compression: ``zlib`` compresses stored rows where it pays; ``none`` never does. Both read both.
+        pipeline: Send a transaction as one packet. Off, statements go one by one, for proxies that refuse
+            multi-statement packets.
+        ddl_mode: ``create`` makes missing tables on first use; ``validate`` only checks them; ``off`` does neither.
+
+    Raises:
+        ConfigError: An option is unknown, wrong, or contradicts another.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, strict=False)
+
+    driver: Annotated[str, Field(min_length=1)] = "mysql-connector"
+    host: Annotated[str, Field(min_length=1, max_length=255)] = "localhost"
+    port: Annotated[int, Field(ge=1, le=65535)] = 3306
+    unix_socket: Annotated[str, Field(min_length=1)] | None = None
+    hosts: tuple[str, ...] = ()
+    user: Annotated[str, Field(min_length=1)] = "root"
+    password: SecretStr = SecretStr("")
+    database: str = "locus"
+    tenant: Annotated[str, Field(min_length=1, max_length=128)] = "default"
+    table_prefix: str = "locus_"
+    ssl_mode: SSLMode = "PREFERRED"
+    ssl_ca: Path | None = None
+    ssl_cert: Path | None = None
+    ssl_key: Path | None = None
+    connect_timeout_s: Seconds = 10.0
+    read_timeout_s: Seconds = 60.0
+    write_timeout_s: Seconds = 60.0
+    pool_size: Annotated[int, Field(ge=1, le=10_000)] = 10
+    pool_timeout_s: Seconds = 30.0
+    pool_idle_s: Seconds = 300.0
+    pool_max_age_s: Seconds = 3600.0
+    retry_deadline_s: Annotated[float, Field(ge=0, le=31_536_000, allow_inf_nan=False)] = 30.0
+    ttl_s: Seconds | None = None
+    keep_checkpoints: Annotated[int, Field(ge=1)] | None = None
+    search: bool = True
+    search_parser: Literal["default", "ngram"] = "default"
+    compression: Literal["zlib", "none"] = "zlib"
+    pipeline: bool = True
+    ddl_mode: Literal["create", "validate", "off"] = "create"
+
+    def __init__(self, *, dsn: str | SecretStr | None = None, **options: Any) -> None:
+        if dsn is not None:
+            options = _merge(_parse_dsn(dsn), options)
+        try:
+            super().__init__(**options)
+        except ValidationError as error:
+            raise ConfigError(_explain(error)) from None
+
+    @classmethod
+    def from_env(cls, environment: Mapping[str, str] | None = None, **options: Any) -> MySQLConfig:
+        """The configuration in ``LOCUS_MYSQL_DSN`` and ``LOCUS_MYSQL_<OPTION>``; keywords win over it.
+
+        Args:
+            environment: Read instead of the process's environment.
+            options: Options that do not come from the environment.
+        """
+        environment = os.environ if environment is None else environment
+        known = {"dsn", *cls.model_fields}
+        found: dict[str, Any] = {}
+        for name, value in environment.items():
+            option = name.removeprefix(_ENVIRONMENT_PREFIX).lower()
+            if name.startswith(_ENVIRONMENT_PREFIX) and option in known:
+                found[option] = _split_hosts(value) if option == "hosts" else value
+        if "dsn" in options:
+            found.pop("dsn", None)
+        return cls(**{**found, **options})
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """The servers to try, in order."""
+        if self.unix_socket:
+            return (Endpoint(self.host, self.port, self.unix_socket),)
+        return tuple(_endpoint(host, self.port) for host in self.hosts or (self.host,))
+
+    @property
+    def ttl_seconds(self) -> float | None:
+        """``ttl_s``, under the name by which Locus' ``StorageBackendAdapter`` recognises a backend with expiry."""
+        return self.ttl_s
+
+    @field_validator("database")
+    @classmethod
+    def _check_database(cls, value: str) -> str:
+        if not _DATABASE.fullmatch(value):
+            raise ValueError("must be 1 to 64 letters, digits, '_', '$' or '-'")
+        return value
+
+    @field_validator("table_prefix")
+    @classmethod
+    def _check_prefix(cls, value: str) -> str:
+        if not _PREFIX.fullmatch(value):
+            raise ValueError("must be at most 40 letters, digits and '_', not starting with a digit")
+        return value
+
+    @field_validator("tenant", "user")
+    @classmethod
+    def _check_text(cls, value: str) -> str:
+        if "\0" in value or not value.isprintable():
+            raise ValueError("must hold printable characters only")
+        return value
+
+    @field_validator("hosts")
+    @classmethod
+    def _check_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for host in value:
+            _endpoint(host, 1)
+        return value
+
+    @model_validator(mode="after")
+    def _check_contradictions(self) -> MySQLConfig:
+        given = self.model_fields_set
+        if self.unix_socket and (self.hosts or "host" in given):
+            raise ValueError("unix_socket and host (or hosts) exclude each other; give one of them")
+        if self.hosts and "host" in given:
+            raise ValueError("host and hosts exclude each other; give one of them")
+        if bool(self.ssl_cert) != bool(self.ssl_key):
+            raise ValueError("ssl_cert and ssl_key belong together; give both")
+        if self.ssl_mode == "DISABLED" and (self.ssl_ca or self.ssl_cert):
+            raise ValueError("ssl_mode DISABLED contradicts ssl_ca, ssl_cert and ssl_key; drop one side")
+        for name in ("ssl_ca", "ssl_cert", "ssl_key"):
+            path = getattr(self, name)
+            if path is not None and not path.is_file():
+                raise ValueError(f"{name}: there is no file {path}")
+        return self
+
+
+def _parse_dsn(dsn: str | SecretStr) -> dict[str, Any]:
+    """The options a DSN holds. No message repeats the DSN: it may hold a password."""
+    text = dsn.get_secret_value() if isinstance(dsn, SecretStr) else dsn
+    try:
+        url = urlsplit(text)
+        port = url.port
+    except ValueError:
+        raise ConfigError(
+            "The DSN cannot be read: its host or port is malformed. Write mysql://user:password@host:port/database and "
+            "percent-encode special characters."
+        ) from None
+    if url.scheme not in {"mysql", "mysql+connector"}:
+        raise ConfigError("The DSN must begin with mysql://.")
+    if url.fragment or "#" in text:
+        raise ConfigError("The DSN holds a '#'; write it as %23.")
+    options: dict[str, Any] = {}
+    if url.hostname:
+        options["host"] = unquote(url.hostname)
+    if port is not None:
+        options["port"] = port
+    if url.username:
+        options["user"] = unquote(url.username)
+    if url.password is not None:
+        options["password"] = unquote(url.password)
+    if url.path.strip("/"):
+        options["database"] = unquote(url.path[1:])
+    try:
+        query = parse_qsl(url.query, keep_blank_values=True, strict_parsing=bool(url.query))
+    except ValueError:
+        raise ConfigError("The DSN's part after '?' must be option=value, joined by '&'.") from None
+    for name, value in query:
+        if name == "password" or name not in MySQLConfig.model_fields:
+            known = ", ".join(sorted(set(MySQLConfig.model_fields) - {"password"}))
+            raise ConfigError(f"The DSN has an unknown option {name!r}. Known: {known}.")
+        if name in options:
+            raise ConfigError(f"The DSN gives {name} twice; give it once.")
+        options[name] = _split_hosts(value) if name == "hosts" else value
+    return options
+
+
+def _merge(from_dsn: dict[str, Any], keywords: dict[str, Any]) -> dict[str, Any]:
+    """Both together; an option in both must have the same value."""
+    for name in from_dsn.keys() & keywords.keys():
+        one, other = from_dsn[name], keywords[name]
+        other = other.get_secret_value() if isinstance(other, SecretStr) else other
+        if str(one) != str(other):
+            raise ConfigError(f"{name} is given in the DSN and as a keyword with different values; give it once.")
+    return {**from_dsn, **keywords}
+
+
+def _split_hosts(text: str) -> tuple[str, ...]:
+    return tuple(host.strip() for host in text.split(",") if host.strip())
+
+
+def _endpoint(host: str, default_port: int) -> Endpoint:
+    """``host``, ``host:port``, ``[v6]:port`` or a bare IPv6 address."""
+    match = re.fullmatch(r"\[(?P<v6>[^\]]+)\](?::(?P<v6port>\d{1,5}))?|(?P<host>[^:\[\]/@\s]+)(?::(?P<port>\d{1,5}))?", host)
+    if match is None:
+        if re.fullmatch(r"[0-9A-Fa-f:.]+", host):
+            return Endpoint(host, default_port)
+        raise ValueError(f"{host!r} is not host or host:port")
+    port = int(match["v6port"] or match["port"] or default_port)
+    if not 1 <= port <= 65535:
+        raise ValueError(f"{host!r} has a port outside 1 to 65535")
+    return Endpoint(match["v6"] or match["host"], port)
+
+
+def _explain(error: ValidationError) -> str:
+    """What is wrong with which option, without any value."""
+    lines = []
+    for problem in error.errors(include_input=False, include_url=False, include_context=False):
+        option = ".".join(str(part) for part in problem["loc"])
+        message = problem["msg"].removeprefix("Value error, ")
+        if problem["type"] == "extra_forbidden":
+            known = ", ".join(sorted(MySQLConfig.model_fields))
+            message = f"there is no such option. Known: {known}"
+        lines.append(f"{option}: {message}" if option else message)
+    return "; ".join(lines) + "."

@@ -1,0 +1,6 @@
+"""SQL as values. Imports no client library and does no I/O."""
+
+from .dialect import Dialect
+from .statement import Param, Statement
+
+__all__ = ["Dialect", "Param", "Statement"]

@@ -1,0 +1,283 @@
+"""Statements that save, load and delete checkpoints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .statement import Param, Statement
+from .template import Statements
+
+# Insert under the seq just taken. The thread's row is locked, so its last_seq is that seq.
+INSERT_WHOLE = """
+INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
+                           metadata, metadata_keys, search_text, oldest_at, created_at)
+SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, t.last_seq, %s, %s, %s, %s, %s, %s, %s, t.updated_at
+  FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id = %s
+"""
+
+# The same, only if the base is still there and the very row that was built on: a thread that was deleted and made anew
+# may have another state at this seq.
+INSERT_DELTA = """
+INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
+                           metadata, metadata_keys, search_text, oldest_at, created_at)
+SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, c.seq, %s, %s, %s, %s, %s, %s, %s, t.updated_at
+  FROM {threads} t
+  JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.seq = %s AND c.token = %s
+                      AND c.base_seq IS NOT NULL
+ WHERE t.tenant = %s AND t.thread_id = %s AND {LIVE}
+"""
+
+# Was this save carried out already? Asked before it is repeated.
+FIND_SAVED = """
+SELECT c.seq
+  FROM {checkpoints} c
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s AND c.token = %s
+"""
+
+# Take the name from a checkpoint. Of its text, only what states that follow share stays: what stands before the
+# separator. Its seq becomes the last insert id, for the two statements below.
+UNNAME = """
+UPDATE {checkpoints} c
+   SET c.checkpoint_id = NULL, c.metadata = NULL, c.metadata_keys = NULL, c.oldest_at = NULL,
+       c.search_text = NULLIF(SUBSTRING_INDEX(c.search_text, CHAR(30 USING utf8mb4), 1), ''),
+       c.token = IF(LAST_INSERT_ID(c.seq) >= 0, c.token, c.token)
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s
+"""
+
+# The same, if the base of the row that shall have this name is still there.
+UNNAME_IF_BASE = """
+UPDATE {checkpoints} c
+  JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = %s AND b.token = %s AND b.base_seq IS NOT NULL
+  JOIN {threads} t ON t.tenant = %s AND t.thread_id = %s AND b.seq >= t.first_seq
+   SET c.checkpoint_id = NULL, c.metadata = NULL, c.metadata_keys = NULL, c.oldest_at = NULL,
+       c.search_text = NULLIF(SUBSTRING_INDEX(c.search_text, CHAR(30 USING utf8mb4), 1), ''),
+       c.token = IF(LAST_INSERT_ID(c.seq) >= 0, c.token, c.token)
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s
+"""
+
+# Take the names from all but the newest checkpoints of a thread.
+UNNAME_OLDER = """
+UPDATE {checkpoints} c
+  JOIN (SELECT seq FROM {checkpoints}
+         WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL
+         ORDER BY seq DESC LIMIT 1000000 OFFSET %s) AS surplus ON surplus.seq = c.seq
+   SET c.checkpoint_id = NULL, c.metadata = NULL, c.metadata_keys = NULL, c.oldest_at = NULL,
+       c.search_text = NULLIF(SUBSTRING_INDEX(c.search_text, CHAR(30 USING utf8mb4), 1), ''),
+       c.token = IF(LAST_INSERT_ID(c.seq) >= 0, c.token, c.token)
+ WHERE c.tenant = %s AND c.thread_id = %s
+"""
+
+# Delete the row just unnamed if no state follows it, and unnamed rows before it that then none follows.
+# Relies on the index parents. A base is always an ancestor, so this never takes a base away.
+REMOVE_LEAF = """
+DELETE c FROM {checkpoints} c
+  JOIN (WITH RECURSIVE gone (seq, parent_seq) AS (
+          SELECT x.seq, x.parent_seq FROM {checkpoints} x
+           WHERE x.tenant = %s AND x.thread_id = %s AND x.seq = LAST_INSERT_ID() AND x.checkpoint_id IS NULL
+             AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
+                              WHERE k.tenant = %s AND k.thread_id = %s AND k.parent_seq = x.seq)
+          UNION ALL
+          SELECT p.seq, p.parent_seq
+            FROM gone
+            JOIN {checkpoints} p ON p.tenant = %s AND p.thread_id = %s AND p.seq = gone.parent_seq
+           WHERE p.checkpoint_id IS NULL
+             AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
+                              WHERE k.tenant = %s AND k.thread_id = %s AND k.parent_seq = p.seq AND k.seq <> gone.seq)
+        ) SELECT seq FROM gone) AS removable ON removable.seq = c.seq
+ WHERE c.tenant = %s AND c.thread_id = %s
+"""
+
+# Empty the payload of the row just unnamed if no state builds on it, and of unnamed rows it was the last to build on.
+# Relies on the index bases.
+STRIP_PAYLOAD = """
+UPDATE {checkpoints} c
+  JOIN (WITH RECURSIVE unused (seq, base_seq) AS (
+          SELECT x.seq, x.base_seq FROM {checkpoints} x
+           WHERE x.tenant = %s AND x.thread_id = %s AND x.seq = LAST_INSERT_ID() AND x.checkpoint_id IS NULL
+             AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
+                              WHERE k.tenant = %s AND k.thread_id = %s AND k.base_seq = x.seq AND k.seq <> x.seq)
+          UNION ALL
+          SELECT b.seq, b.base_seq
+            FROM unused
+            JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = unused.base_seq AND b.seq <> unused.seq
+           WHERE b.checkpoint_id IS NULL
+             AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
+                              WHERE k.tenant = %s AND k.thread_id = %s AND k.base_seq = b.seq
+                                AND k.seq <> b.seq AND k.seq <> unused.seq)
+        ) SELECT seq FROM unused) AS strippable ON strippable.seq = c.seq
+   SET c.payload = '', c.base_seq = NULL
+ WHERE c.tenant = %s AND c.thread_id = %s
+"""
+
+# Forget the text of the row just unnamed if no state goes on with it.
+FORGET_TEXT = """
+UPDATE {checkpoints} c
+  LEFT JOIN {checkpoints} k ON k.tenant = %s AND k.thread_id = %s AND k.parent_seq = c.seq AND k.continues = 1
+   SET c.search_text = NULL
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.seq = LAST_INSERT_ID() AND c.checkpoint_id IS NULL AND k.seq IS NULL
+"""
+
+DELETE_ALL = "DELETE FROM {checkpoints} WHERE tenant = %s AND thread_id = %s"
+
+# Rows that an expiry left behind.
+DELETE_LEFT_BEHIND = """
+DELETE c FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.seq < t.first_seq
+"""
+
+# The newest checkpoint of a thread and the rows it builds on, newest first. The recursion carries keys only: payloads
+# in it would be copied into a temporary table.
+LOAD_NEWEST = """
+WITH RECURSIVE lineage (seq, base_seq) AS (
+  (SELECT c.seq, c.base_seq
+     FROM {checkpoints} c
+     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+    WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
+    ORDER BY c.seq DESC LIMIT 1)
+  UNION ALL
+  SELECT b.seq, b.base_seq
+    FROM lineage
+    JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq
+   WHERE lineage.base_seq <> lineage.seq
+)
+SELECT c.seq, c.token, c.payload, c.checkpoint_id
+  FROM lineage
+  JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
+ ORDER BY c.seq DESC
+"""
+
+LOAD_NAMED = """
+WITH RECURSIVE lineage (seq, base_seq) AS (
+  (SELECT c.seq, c.base_seq
+     FROM {checkpoints} c
+     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+    WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s AND {LIVE})
+  UNION ALL
+  SELECT b.seq, b.base_seq
+    FROM lineage
+    JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq
+   WHERE lineage.base_seq <> lineage.seq
+)
+SELECT c.seq, c.token, c.payload, c.checkpoint_id
+  FROM lineage
+  JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
+ ORDER BY c.seq DESC
+"""
+
+EXISTS_ANY = """
+SELECT 1 FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+"""
+
+EXISTS_NAMED = """
+SELECT 1
+  FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s AND {LIVE}
+"""
+
+LIST_IDS = """
+SELECT c.checkpoint_id
+  FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
+ ORDER BY c.seq DESC
+ LIMIT %s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class NewRow:
+    """A checkpoint to insert, but for its thread and seq."""
+
+    checkpoint_id: str
+    token: bytes
+    payload: bytes
+    parent_seq: int | None = None
+    continues: bool = False
+    metadata: str | None = None
+    metadata_keys: str | None = None
+    search_text: str | None = None
+    oldest_at: str | None = None
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        """The row's values in the order of the insert statements."""
+        return (
+            self.checkpoint_id,
+            self.parent_seq,
+            int(self.continues),
+            self.token,
+            self.payload,
+            self.metadata,
+            self.metadata_keys,
+            self.search_text,
+            self.oldest_at,
+        )
+
+
+class CheckpointStatements(Statements):
+    """Saving, loading and deleting checkpoints."""
+
+    def insert_whole(self, tenant: str, thread_id: str, row: NewRow) -> Statement:
+        """Insert a state that stands by itself."""
+        return Statement(self._text(INSERT_WHOLE), (*row.params, tenant, thread_id))
+
+    def insert_delta(self, tenant: str, thread_id: str, row: NewRow, base_seq: int, base_token: bytes) -> Statement:
+        """Insert a state that builds on another; affects no row if that is gone."""
+        return Statement(self._text(INSERT_DELTA), (*row.params, base_seq, base_token, tenant, thread_id))
+
+    def find_saved(self, tenant: str, thread_id: str, checkpoint_id: str, token: bytes) -> Statement:
+        """The seq of a row of ours."""
+        return Statement(self._text(FIND_SAVED), (tenant, thread_id, checkpoint_id, token))
+
+    def unname(self, tenant: str, thread_id: str, checkpoint_id: str) -> Statement:
+        """Take the name from a checkpoint."""
+        return Statement(self._text(UNNAME), (tenant, thread_id, checkpoint_id))
+
+    def unname_if_base(
+        self, tenant: str, thread_id: str, checkpoint_id: str, base_seq: int, base_token: bytes
+    ) -> Statement:
+        """Take the name from a checkpoint if a base is still there."""
+        key = (tenant, thread_id)
+        return Statement(self._text(UNNAME_IF_BASE), (*key, base_seq, base_token, *key, *key, checkpoint_id))
+
+    def unname_older(self, tenant: str, thread_id: str, keep: int) -> Statement:
+        """Take the names from all but the newest ``keep`` checkpoints."""
+        return Statement(self._text(UNNAME_OLDER), (tenant, thread_id, keep, tenant, thread_id))
+
+    def retire_unnamed(self, tenant: str, thread_id: str) -> tuple[Statement, ...]:
+        """Remove what nothing needs any more of the row whose seq is the last insert id."""
+        key = (tenant, thread_id)
+        return (
+            Statement(self._text(REMOVE_LEAF), key * 5),
+            Statement(self._text(STRIP_PAYLOAD), key * 5),
+            Statement(self._text(FORGET_TEXT), key * 2),
+        )
+
+    def delete_all(self, tenant: str, thread_id: str) -> Statement:
+        """Delete every row of a thread."""
+        return Statement(self._text(DELETE_ALL), (tenant, thread_id))
+
+    def delete_left_behind(self, tenant: str, thread_id: str) -> Statement:
+        """Delete the rows of a thread that an expiry left behind."""
+        return Statement(self._text(DELETE_LEFT_BEHIND), (tenant, thread_id))
+
+    def load(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Statement:
+        """Seq, token, payload and id of a checkpoint and of the rows it builds on, newest first."""
+        key = (tenant, thread_id)
+        if checkpoint_id is None:
+            return Statement(self._text(LOAD_NEWEST), key * 3)
+        return Statement(self._text(LOAD_NAMED), (*key, checkpoint_id, *key, *key))
+
+    def exists(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Statement:
+        """A row if the checkpoint, or any of the thread, is there."""
+        if checkpoint_id is None:
+            return Statement(self._text(EXISTS_ANY), (tenant, thread_id))
+        return Statement(self._text(EXISTS_NAMED), (tenant, thread_id, checkpoint_id))
+
+    def list_ids(self, tenant: str, thread_id: str, limit: int) -> Statement:
+        """Ids of a thread's checkpoints, newest first."""
+        return Statement(self._text(LIST_IDS), (tenant, thread_id, limit))

@@ -1,0 +1,287 @@
+"""Statements that remove, copy and rewrite in bulk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .checkpoints import NewRow
+from .statement import Statement
+from .template import Statements
+
+# Threads to clean up, page by page along the primary key. Those idle past the cut-off go whole, others lose what is old.
+THREADS_BEFORE = """
+SELECT t.thread_id, t.updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND, t.last_seq
+  FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id > %s AND t.created_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
+ ORDER BY t.thread_id
+ LIMIT %s
+"""
+
+EXPIRED = """
+SELECT t.tenant, t.thread_id FROM {threads} t
+ WHERE t.expires_at <= UTC_TIMESTAMP(6)
+ ORDER BY t.expires_at
+ LIMIT %s
+"""
+
+EXPIRED_OF_TENANT = """
+SELECT t.tenant, t.thread_id FROM {threads} t
+ WHERE t.tenant = %s AND t.expires_at <= UTC_TIMESTAMP(6)
+ ORDER BY t.expires_at
+ LIMIT %s
+"""
+
+# Lock a thread that is still idle or expired.
+LOCK_IDLE = """
+SELECT t.last_seq FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id = %s
+   AND (t.expires_at <= UTC_TIMESTAMP(6) OR t.updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND)
+   FOR UPDATE
+"""
+
+COUNT_IDLE = """
+SELECT COUNT(c.checkpoint_id) FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s
+   AND (t.expires_at <= UTC_TIMESTAMP(6) OR t.updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND)
+"""
+
+# A chunk of an idle thread. No save may come between it and the removal of the thread's row: both run under its lock.
+DELETE_IDLE = """
+DELETE c FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s
+   AND (t.expires_at <= UTC_TIMESTAMP(6) OR t.updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND)
+"""
+
+DROP_IDLE = """
+DELETE FROM {threads}
+ WHERE tenant = %s AND thread_id = %s
+   AND (expires_at <= UTC_TIMESTAMP(6) OR updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND)
+   AND NOT EXISTS (SELECT 1 FROM {checkpoints} c WHERE c.tenant = %s AND c.thread_id = %s)
+"""
+
+# Take the names from old checkpoints of an active thread, never from its newest.
+UNNAME_BEFORE = """
+UPDATE {checkpoints} c
+  JOIN (SELECT MAX(seq) AS seq FROM {checkpoints}
+         WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL) AS newest ON c.seq < newest.seq
+   SET c.checkpoint_id = NULL, c.metadata = NULL, c.metadata_keys = NULL, c.oldest_at = NULL,
+       c.search_text = NULLIF(SUBSTRING_INDEX(c.search_text, CHAR(30 USING utf8mb4), 1), '')
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL
+   AND c.created_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
+"""
+
+# Delete the unnamed rows that no named state follows.
+SWEEP_LEAVES = """
+DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
+  LEFT JOIN (WITH RECURSIVE followed (seq, parent_seq) AS (
+               SELECT seq, parent_seq FROM {checkpoints}
+                WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL
+               UNION DISTINCT
+               SELECT p.seq, p.parent_seq
+                 FROM followed
+                 JOIN {checkpoints} p ON p.tenant = %s AND p.thread_id = %s AND p.seq = followed.parent_seq
+             ) SELECT seq FROM followed) AS followed ON followed.seq = c.seq
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NULL AND followed.seq IS NULL
+"""
+
+# Empty the payloads of unnamed rows that no named state builds on. Relies on the index bases: rows already empty have
+# no base_seq.
+SWEEP_PAYLOADS = """
+UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
+  LEFT JOIN (WITH RECURSIVE needed (seq, base_seq) AS (
+               SELECT seq, base_seq FROM {checkpoints}
+                WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL
+               UNION DISTINCT
+               SELECT b.seq, b.base_seq
+                 FROM needed
+                 JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = needed.base_seq
+             ) SELECT seq FROM needed) AS needed ON needed.seq = c.seq
+   SET c.payload = '', c.base_seq = NULL
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NULL AND c.base_seq IS NOT NULL AND needed.seq IS NULL
+"""
+
+TENANT_THREADS = """
+SELECT t.thread_id FROM {threads} t WHERE t.tenant = %s ORDER BY t.thread_id LIMIT %s
+"""
+
+COUNT_NAMED = """
+SELECT COUNT(c.checkpoint_id) FROM {checkpoints} c WHERE c.tenant = %s AND c.thread_id = %s
+"""
+
+# Copying. First whatever is left of an expired destination goes.
+DELETE_EXPIRED = """
+DELETE c FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND t.expires_at <= UTC_TIMESTAMP(6)
+"""
+
+DROP_EXPIRED = "DELETE FROM {threads} WHERE tenant = %s AND thread_id = %s AND expires_at <= UTC_TIMESTAMP(6)"
+
+LOCK_BOTH = """
+SELECT t.thread_id FROM {threads} t WHERE t.tenant = %s AND t.thread_id IN (%s, %s) ORDER BY t.thread_id FOR UPDATE
+"""
+
+COPY_THREAD = """
+INSERT INTO {threads} (tenant, thread_id, last_seq, first_seq, created_at, updated_at, expires_at)
+SELECT t.tenant, %s, t.last_seq, t.first_seq, t.created_at, UTC_TIMESTAMP(6),
+       UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
+  FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+"""
+
+COPY_ROWS = """
+INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
+                           metadata, metadata_keys, search_text, oldest_at, created_at)
+SELECT c.tenant, %s, c.seq, c.checkpoint_id, c.parent_seq, c.base_seq, c.continues, c.token, c.payload,
+       c.metadata, c.metadata_keys, c.search_text, c.oldest_at, c.created_at
+  FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND {LIVE}
+"""
+
+# Was this copy made already? The newest rows of both threads are then the same row.
+FIND_COPIED = """
+SELECT 1
+  FROM {threads} t
+  JOIN {threads} d ON d.tenant = t.tenant AND d.thread_id = %s AND d.last_seq = t.last_seq
+ WHERE t.tenant = %s AND t.thread_id = %s
+   AND (SELECT c.token FROM {checkpoints} c WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id
+         ORDER BY c.seq DESC LIMIT 1)
+     = (SELECT c.token FROM {checkpoints} c WHERE c.tenant = d.tenant AND c.thread_id = d.thread_id
+         ORDER BY c.seq DESC LIMIT 1)
+"""
+
+# Rewriting a thread's states: what they are now, and rows put in their places.
+THREADS_WITH_OLD_MESSAGES = """
+SELECT DISTINCT c.thread_id
+  FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id > %s AND c.oldest_at < %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
+ ORDER BY c.thread_id
+ LIMIT %s
+"""
+
+READ_THREAD = """
+SELECT c.seq, c.token, c.payload, c.checkpoint_id, c.base_seq, c.metadata, c.metadata_keys, c.created_at, t.last_seq
+  FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND {LIVE}
+ ORDER BY c.seq
+"""
+
+# Lock the thread if nobody changed it since it was read.
+LOCK_UNCHANGED = """
+UPDATE {threads} SET last_seq = LAST_INSERT_ID(last_seq + 1)
+ WHERE tenant = %s AND thread_id = %s AND last_seq = %s
+"""
+
+# These two do nothing if the lock was not had: last_seq is then another.
+CLEAR_LOCKED = """
+DELETE c FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND t.last_seq = %s
+"""
+
+PUT_ROW = """
+INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
+                           metadata, metadata_keys, search_text, oldest_at, created_at)
+SELECT t.tenant, t.thread_id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s
+  FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id = %s AND t.last_seq = %s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRow:
+    """A row whose place in its thread is given.
+
+    Args:
+        row: Its values.
+        seq: Its place.
+        base_seq: The place of the row it builds on; its own if it stands by itself.
+        created_at: Its time, as text in UTC.
+    """
+
+    row: NewRow
+    seq: int
+    base_seq: int
+    created_at: str
+
+
+class MaintenanceStatements(Statements):
+    """Removing, copying and rewriting in bulk."""
+
+    def threads_before(self, tenant: str, age_us: int, after: str, limit: int) -> Statement:
+        """Threads begun before a time: id, whether idle since, last_seq."""
+        return Statement(self._text(THREADS_BEFORE), (age_us, tenant, after, age_us, limit))
+
+    def expired(self, tenant: str | None, limit: int) -> Statement:
+        """Tenant and id of expired threads, longest expired first."""
+        if tenant is None:
+            return Statement(self._text(EXPIRED), (limit,))
+        return Statement(self._text(EXPIRED_OF_TENANT), (tenant, limit))
+
+    def remove_idle(self, tenant: str, thread_id: str, age_us: int) -> tuple[Statement, ...]:
+        """Remove a thread that is expired or idle for longer; the second result counts its checkpoints."""
+        key = (tenant, thread_id, age_us)
+        return (
+            Statement(self._text(LOCK_IDLE), key),
+            Statement(self._text(COUNT_IDLE), key),
+            Statement(self._text(DELETE_IDLE), key),
+            Statement(self._text(DROP_IDLE), (*key, tenant, thread_id)),
+        )
+
+    def unname_before(self, tenant: str, thread_id: str, age_us: int) -> Statement:
+        """Take the names from checkpoints older than this, but for the newest."""
+        return Statement(self._text(UNNAME_BEFORE), (tenant, thread_id) * 2 + (age_us,))
+
+    def sweep(self, tenant: str, thread_id: str) -> tuple[Statement, Statement]:
+        """Remove all that no named checkpoint needs in a thread."""
+        key = (tenant, thread_id)
+        return Statement(self._text(SWEEP_LEAVES), key * 3), Statement(self._text(SWEEP_PAYLOADS), key * 3)
+
+    def tenant_threads(self, tenant: str, limit: int) -> Statement:
+        """Ids of a tenant's threads, expired ones too."""
+        return Statement(self._text(TENANT_THREADS), (tenant, limit))
+
+    def count_named(self, tenant: str, thread_id: str) -> Statement:
+        """How many checkpoints a thread has."""
+        return Statement(self._text(COUNT_NAMED), (tenant, thread_id))
+
+    def copy_thread(self, tenant: str, source: str, destination: str, ttl_us: int | None) -> tuple[Statement, ...]:
+        """Copy a thread; the fourth result affects one row if there is a source. A live destination is error 1062."""
+        return (
+            Statement(self._text(LOCK_BOTH), (tenant, source, destination)),
+            Statement(self._text(DELETE_EXPIRED), (tenant, destination)),
+            Statement(self._text(DROP_EXPIRED), (tenant, destination)),
+            Statement(self._text(COPY_THREAD), (destination, ttl_us, tenant, source)),
+            Statement(self._text(COPY_ROWS), (destination, tenant, source)),
+        )
+
+    def find_copied(self, tenant: str, source: str, destination: str) -> Statement:
+        """A row if the destination already is a copy of the source as it stands."""
+        return Statement(self._text(FIND_COPIED), (destination, tenant, source))
+
+    def threads_with_old_messages(self, tenant: str, before: str, after: str, limit: int) -> Statement:
+        """Ids of threads with a checkpoint whose oldest message is from before a time."""
+        return Statement(self._text(THREADS_WITH_OLD_MESSAGES), (tenant, after, before, limit))
+
+    def read_thread(self, tenant: str, thread_id: str) -> Statement:
+        """Every row of a thread, oldest first."""
+        return Statement(self._text(READ_THREAD), (tenant, thread_id))
+
+    def clear_unchanged(self, tenant: str, thread_id: str, read_seq: int) -> tuple[Statement, Statement]:
+        """Lock a thread and delete its rows; both affect nothing if it was changed since last_seq was ``read_seq``."""
+        key = (tenant, thread_id)
+        return (
+            Statement(self._text(LOCK_UNCHANGED), (*key, read_seq)),
+            Statement(self._text(CLEAR_LOCKED), (*key, read_seq + 1)),
+        )
+
+    def put_row(self, tenant: str, thread_id: str, read_seq: int, placed: PlacedRow) -> Statement:
+        """Insert a row in a given place of a thread that was cleared; does nothing if it was not."""
+        checkpoint_id, parent_seq, *rest = placed.row.params
+        values = (placed.seq, checkpoint_id, parent_seq, placed.base_seq, *rest, placed.created_at)
+        return Statement(self._text(PUT_ROW), (*values, tenant, thread_id, read_seq + 1))

@@ -1,0 +1,131 @@
+"""Statements that find and describe checkpoints."""
+
+from __future__ import annotations
+
+from .statement import Statement
+from .template import Statements
+
+GET_METADATA = """
+SELECT c.checkpoint_id, c.metadata, c.created_at
+  FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
+ ORDER BY c.seq DESC
+ LIMIT 1
+"""
+
+GET_METADATA_NAMED = """
+SELECT c.checkpoint_id, c.metadata, c.created_at
+  FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s AND {LIVE}
+"""
+
+# Uses the multi-valued index metadata_pairs; the caller compares the metadata itself. Newest first.
+FIND_BY_METADATA = """
+SELECT c.thread_id, c.checkpoint_id, c.metadata, c.created_at
+  FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND JSON_OVERLAPS(c.metadata_keys, CAST(%s AS JSON)) AND c.checkpoint_id IS NOT NULL AND {LIVE}
+ ORDER BY c.created_at DESC, c.seq DESC
+ LIMIT %s OFFSET %s
+"""
+
+# Uses the full-text index words. A hit in a row without a name counts for a named state that follows it and so holds
+# the text: the recursion goes down along the index parents until it finds one.
+SEARCH = """
+SELECT /*+ SET_VAR(cte_max_recursion_depth = 1000000) */
+       hit.thread_id, heir.checkpoint_id, heir.created_at, hit.score, hit.search_text
+  FROM (SELECT c.tenant, c.thread_id, c.seq, c.search_text,
+               MATCH (c.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) AS score
+          FROM {checkpoints} c
+          JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+         WHERE MATCH (c.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) AND c.tenant = %s AND {LIVE}
+         ORDER BY score DESC, c.created_at DESC, c.seq DESC
+         LIMIT %s) AS hit
+  JOIN LATERAL (
+       WITH RECURSIVE heirs (seq, checkpoint_id, created_at) AS (
+         SELECT x.seq, x.checkpoint_id, x.created_at FROM {checkpoints} x
+          WHERE x.tenant = hit.tenant AND x.thread_id = hit.thread_id AND x.seq = hit.seq
+         UNION ALL
+         SELECT k.seq, k.checkpoint_id, k.created_at
+           FROM heirs
+           JOIN {checkpoints} k ON k.tenant = hit.tenant AND k.thread_id = hit.thread_id AND k.parent_seq = heirs.seq
+                           AND k.continues = 1
+          WHERE heirs.checkpoint_id IS NULL
+       )
+       SELECT checkpoint_id, created_at FROM heirs WHERE checkpoint_id IS NOT NULL ORDER BY seq LIMIT 1) AS heir
+ ORDER BY hit.score DESC, heir.created_at DESC, hit.seq DESC
+"""
+
+# The newest checkpoint of each of the most recent threads.
+LIST_WITH_METADATA = """
+SELECT recent.thread_id, newest.checkpoint_id, newest.metadata, newest.created_at
+  FROM (SELECT t.tenant, t.thread_id, t.first_seq, t.updated_at
+          FROM {threads} t
+         WHERE t.tenant = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+         ORDER BY t.updated_at DESC, t.thread_id
+         LIMIT %s) AS recent
+  JOIN LATERAL (SELECT c.checkpoint_id, c.metadata, c.created_at
+                  FROM {checkpoints} c
+                 WHERE c.tenant = recent.tenant AND c.thread_id = recent.thread_id AND c.checkpoint_id IS NOT NULL
+                   AND c.seq >= recent.first_seq
+                 ORDER BY c.seq DESC
+                 LIMIT 1) AS newest
+ ORDER BY recent.updated_at DESC, recent.thread_id
+"""
+
+HISTORY = """
+SELECT c.seq, c.checkpoint_id, c.parent_seq, c.created_at, LENGTH(c.payload), c.metadata
+  FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND {LIVE}
+ ORDER BY c.seq DESC
+"""
+
+DISK_USAGE = """
+SELECT COUNT(DISTINCT c.thread_id), COUNT(c.checkpoint_id), COUNT(*), COALESCE(SUM(LENGTH(c.payload)), 0),
+       COALESCE(SUM(LENGTH(c.search_text)), 0), COALESCE(SUM(LENGTH(c.metadata)), 0)
+  FROM {checkpoints} c
+ WHERE c.tenant = %s
+"""
+
+DISK_USAGE_OF_THREAD = DISK_USAGE.rstrip() + " AND c.thread_id = %s\n"
+
+HEALTH = "SELECT VERSION(), @@global.read_only, UTC_TIMESTAMP(6)"
+
+
+class QueryStatements(Statements):
+    """Finding and describing checkpoints."""
+
+    def get_metadata(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Statement:
+        """Id, metadata and time of a checkpoint, or of the newest."""
+        if checkpoint_id is None:
+            return Statement(self._text(GET_METADATA), (tenant, thread_id))
+        return Statement(self._text(GET_METADATA_NAMED), (tenant, thread_id, checkpoint_id))
+
+    def find_by_metadata(self, tenant: str, keys: str, limit: int, offset: int) -> Statement:
+        """Thread, id, metadata and time of checkpoints with one of these metadata keys, newest first."""
+        return Statement(self._text(FIND_BY_METADATA), (tenant, keys, limit, offset))
+
+    def search(self, tenant: str, query: str, limit: int) -> Statement:
+        """Thread, id, time, score and text of the best hits."""
+        return Statement(self._text(SEARCH), (query, query, tenant, limit))
+
+    def list_with_metadata(self, tenant: str, limit: int) -> Statement:
+        """Thread, id, metadata and time of the newest checkpoint of recent threads."""
+        return Statement(self._text(LIST_WITH_METADATA), (tenant, limit))
+
+    def history(self, tenant: str, thread_id: str) -> Statement:
+        """Seq, id, parent, time, stored bytes and metadata of every row of a thread, newest first."""
+        return Statement(self._text(HISTORY), (tenant, thread_id))
+
+    def disk_usage(self, tenant: str, thread_id: str | None) -> Statement:
+        """Threads, checkpoints, rows, and bytes of payloads, of search text and of metadata."""
+        if thread_id is None:
+            return Statement(self._text(DISK_USAGE), (tenant,))
+        return Statement(self._text(DISK_USAGE_OF_THREAD), (tenant, thread_id))
+
+    def health(self) -> Statement:
+        """Version, whether the server is read-only, and its time."""
+        return Statement(HEALTH)

@@ -1,0 +1,106 @@
+"""The tables: their definition, and how to tell whether they are there and ours."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from .statement import Statement
+
+#: Written into the tables' comments. Raised when a change of layout needs a migration.
+LAYOUT_VERSION = 1
+
+LAYOUT_COMMENT = "locus-mysql layout "
+
+# One row per thread. It is locked by every write to the thread, so writers of one thread wait for each other.
+# last_seq rises with every write. Rows of checkpoints below first_seq were left behind by an expiry.
+THREADS = """
+CREATE TABLE IF NOT EXISTS {threads} (
+  tenant      VARCHAR(128)    NOT NULL,
+  thread_id   VARCHAR(512)    NOT NULL,
+  last_seq    BIGINT UNSIGNED NOT NULL,
+  first_seq   BIGINT UNSIGNED NOT NULL,
+  created_at  DATETIME(6)     NOT NULL,
+  updated_at  DATETIME(6)     NOT NULL,
+  expires_at  DATETIME(6)     NULL,
+  PRIMARY KEY (tenant, thread_id),
+  KEY recent (tenant, updated_at),
+  KEY expiry (expires_at)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
+  COMMENT='{comment}'
+"""
+
+# One row per saved state. checkpoint_id NULL: the checkpoint was deleted, replaced or pruned, and its row is kept because
+# states build on it (base_seq) or because it holds text of theirs (search_text). A row that stands by itself has its
+# own seq as base_seq; one whose payload nothing needs any more has an empty payload and base_seq NULL. search_text is the
+# text a state adds to its parent's (continues 1) or all of its text (continues 0).
+CHECKPOINTS = """
+CREATE TABLE IF NOT EXISTS {checkpoints} (
+  tenant        VARCHAR(128)    NOT NULL,
+  thread_id     VARCHAR(512)    NOT NULL,
+  seq           BIGINT UNSIGNED NOT NULL,
+  checkpoint_id VARCHAR(128)    NULL,
+  parent_seq    BIGINT UNSIGNED NULL,
+  base_seq      BIGINT UNSIGNED NULL,
+  continues     TINYINT         NOT NULL,
+  token         BINARY(16)      NOT NULL,
+  payload       LONGBLOB        NOT NULL,
+  metadata      MEDIUMTEXT      NULL,
+  metadata_keys JSON            NULL,
+  search_text   LONGTEXT        COLLATE utf8mb4_0900_ai_ci NULL,
+  oldest_at     DATETIME(6)     NULL,
+  created_at    DATETIME(6)     NOT NULL,
+  PRIMARY KEY (tenant, thread_id, seq),
+  UNIQUE KEY named (tenant, thread_id, checkpoint_id),
+  KEY bases (tenant, thread_id, base_seq),
+  KEY parents (tenant, thread_id, parent_seq),
+  KEY metadata_pairs (tenant, (CAST(metadata_keys AS UNSIGNED ARRAY))){search}
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
+  COMMENT='{comment}'
+"""
+
+# What there is under the tables' names, and whether there is a full-text index.
+DESCRIBE = """
+SELECT t.TABLE_NAME, t.TABLE_COMMENT,
+       EXISTS (SELECT 1 FROM information_schema.STATISTICS s
+                WHERE s.TABLE_SCHEMA = t.TABLE_SCHEMA AND s.TABLE_NAME = t.TABLE_NAME AND s.INDEX_NAME = 'words')
+  FROM information_schema.TABLES t
+ WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME IN (%s, %s)
+"""
+
+
+class SchemaStatements:
+    """Statements that make and check the tables.
+
+    Args:
+        threads_table: Unquoted name of the table of threads.
+        checkpoints_table: Unquoted name of the table of checkpoints.
+        search: Whether to make a full-text index.
+        search_parser: Its parser.
+    """
+
+    def __init__(
+        self, threads_table: str, checkpoints_table: str, *, search: bool, search_parser: Literal["default", "ngram"]
+    ) -> None:
+        self._threads = threads_table
+        self._checkpoints = checkpoints_table
+        self._search = search
+        self._search_parser = search_parser
+
+    def describe(self) -> Statement:
+        """Name, comment and presence of a full-text index of each table there is."""
+        return Statement(DESCRIBE.strip(), (self._threads, self._checkpoints))
+
+    def create(self) -> tuple[Statement, Statement]:
+        """Make the tables that are missing; safe to run by many processes at once."""
+        comment = f"{LAYOUT_COMMENT}{LAYOUT_VERSION}"
+        parser = " WITH PARSER ngram" if self._search_parser == "ngram" else ""
+        search = f",\n  FULLTEXT KEY words (search_text){parser}" if self._search else ""
+        return (
+            Statement(THREADS.format(threads=f"`{self._threads}`", comment=comment).strip()),
+            Statement(CHECKPOINTS.format(checkpoints=f"`{self._checkpoints}`", comment=comment, search=search).strip()),
+        )
+
+    def add_search(self) -> Statement:
+        """Add the full-text index to a table made without one; rebuilds the table."""
+        parser = " WITH PARSER ngram" if self._search_parser == "ngram" else ""
+        return Statement(f"ALTER TABLE `{self._checkpoints}` ADD FULLTEXT KEY words (search_text){parser}")

@@ -1,0 +1,99 @@
+"""Statements about threads."""
+
+from __future__ import annotations
+
+from .statement import Statement
+from .template import Statements
+
+# Take the next seq of a thread, making the thread if there is none. An expired thread starts anew: rows below
+# first_seq are no longer its. The assignments run left to right; expires_at must come after those that read it.
+TAKE_SEQ = """
+INSERT INTO {threads} (tenant, thread_id, last_seq, first_seq, created_at, updated_at, expires_at)
+VALUES (%s, %s, LAST_INSERT_ID(1), 1, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND)
+ON DUPLICATE KEY UPDATE
+  first_seq  = IF(expires_at <= UTC_TIMESTAMP(6), last_seq + 1, first_seq),
+  created_at = IF(expires_at <= UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), created_at),
+  last_seq   = LAST_INSERT_ID(last_seq + 1),
+  updated_at = UTC_TIMESTAMP(6),
+  expires_at = UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
+"""
+
+# The same for a thread that must be there and not expired, because the save builds on a state of it.
+TAKE_SEQ_OF_LIVE = """
+UPDATE {threads}
+   SET last_seq   = LAST_INSERT_ID(last_seq + 1),
+       updated_at = UTC_TIMESTAMP(6),
+       expires_at = UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
+ WHERE tenant = %s AND thread_id = %s AND (expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6))
+"""
+
+# Lock a thread for a write that saves nothing. last_seq still rises, so that others notice the change.
+LOCK = """
+UPDATE {threads} SET last_seq = last_seq + 1
+ WHERE tenant = %s AND thread_id = %s AND (expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6))
+"""
+
+# A thread without checkpoints is no thread.
+DROP_IF_EMPTY = """
+DELETE FROM {threads}
+ WHERE tenant = %s AND thread_id = %s
+   AND NOT EXISTS (SELECT 1 FROM {checkpoints} c
+                    WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL)
+"""
+
+DROP = "DELETE FROM {threads} WHERE tenant = %s AND thread_id = %s"
+
+# Walks the index recent backwards.
+LIST = """
+SELECT t.thread_id
+  FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id LIKE %s
+   AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+ ORDER BY t.updated_at DESC, t.thread_id
+ LIMIT %s OFFSET %s
+"""
+
+COUNT = """
+SELECT COUNT(*)
+  FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id LIKE %s
+   AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+"""
+
+
+class ThreadStatements(Statements):
+    """Locking, listing and counting threads."""
+
+    def take_seq(self, tenant: str, thread_id: str, ttl_us: int | None) -> Statement:
+        """The thread's next seq, as last insert id; makes or revives the thread."""
+        return Statement(self._text(TAKE_SEQ), (tenant, thread_id, ttl_us, ttl_us))
+
+    def take_seq_of_live(self, tenant: str, thread_id: str, ttl_us: int | None) -> Statement:
+        """The thread's next seq, as last insert id; changes nothing if there is no live thread."""
+        return Statement(self._text(TAKE_SEQ_OF_LIVE), (ttl_us, tenant, thread_id))
+
+    def lock(self, tenant: str, thread_id: str) -> Statement:
+        """Lock a live thread until the transaction ends; affects one row if there is one."""
+        return Statement(self._text(LOCK), (tenant, thread_id))
+
+    def drop_if_empty(self, tenant: str, thread_id: str) -> Statement:
+        """Remove the thread if it has no checkpoint left."""
+        return Statement(self._text(DROP_IF_EMPTY), (tenant, thread_id, tenant, thread_id))
+
+    def drop(self, tenant: str, thread_id: str) -> Statement:
+        """Remove the thread's row."""
+        return Statement(self._text(DROP), (tenant, thread_id))
+
+    def list(self, tenant: str, pattern: str, limit: int, offset: int = 0) -> Statement:
+        """Ids of threads, most recently saved first."""
+        return Statement(self._text(LIST), (tenant, like(pattern), limit, offset))
+
+    def count(self, tenant: str, pattern: str) -> Statement:
+        """How many threads match."""
+        return Statement(self._text(COUNT), (tenant, like(pattern)))
+
+
+def like(glob: str) -> str:
+    """The LIKE pattern of a glob in which only ``*`` and ``?`` have a meaning."""
+    escaped = glob.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return escaped.replace("*", "%").replace("?", "_")

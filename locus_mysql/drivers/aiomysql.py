@@ -1,0 +1,87 @@
+"""aiomysql: asynchronous; its synchronous side is PyMySQL, on which it is built."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..config import MySQLConfig
+from .adapter import AsyncAdapter
+from .base import AsyncConnection, Endpoint, Result, SyncConnection
+from .pymysql import PyMySQLConnection
+from .pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login, take_result
+from .values import CONVERTERS
+
+
+class AiomysqlConnection(AsyncAdapter):
+    """A connection of aiomysql."""
+
+    async def log_in(self) -> None:
+        """See `AsyncAdapter.log_in`."""
+        from aiomysql.connection import Connection
+
+        config, endpoint = self.config, self.endpoint
+        self.library = library = Connection(
+            host=endpoint.host,
+            port=endpoint.port,
+            unix_socket=endpoint.unix_socket,
+            user=config.user,
+            # Sent as Latin-1: so that UTF-8 arrives, as from MySQL's own client.
+            password=config.password.get_secret_value().encode().decode("latin-1"),
+            db=config.database,
+            charset="utf8mb4",
+            conv=dict(CONVERTERS),
+            autocommit=None,
+            local_infile=False,
+            program_name="locus-mysql",
+            ssl=self.tls,
+        )
+        if not config.pipeline:
+            library.client_flag &= ~CLIENT_MULTI_STATEMENTS  # aiomysql always sets it
+        before_login(library, self.judge, private_channel=self.private)
+        await library._connect()
+        after_login(library)
+
+    async def send(self, packet: bytes) -> list[Result]:
+        """See `AsyncAdapter.send`."""
+        library = self.library
+        await library.query(packet)
+        result, following = take_result(library)
+        results = [result]
+        while following:
+            await library.next_result()
+            result, following = take_result(library)
+            results.append(result)
+        return results
+
+    async def send_ping(self) -> None:
+        """See `AsyncAdapter.send_ping`."""
+        await self.library.ping(reconnect=False)
+
+    async def say_goodbye(self) -> None:
+        """See `AsyncAdapter.say_goodbye`."""
+        await self.library.ensure_closed()
+
+    def discard(self) -> None:
+        """See `AsyncAdapter.discard`. With a writer, it would warn and close it when it is freed."""
+        if self.library is not None:
+            self.library._writer = self.library._reader = None
+
+    def transport(self) -> Any:
+        """See `AsyncAdapter.transport`."""
+        writer = getattr(self.library, "_writer", None)
+        return None if writer is None else writer.transport
+
+
+class AiomysqlDriver:
+    """The driver ``aiomysql``."""
+
+    name = "aiomysql"
+    library = "aiomysql"
+
+    def connect(self, config: MySQLConfig, endpoint: Endpoint) -> SyncConnection:
+        """See `base.Driver.connect`."""
+        return PyMySQLConnection.open(config, endpoint)
+
+    async def connect_async(self, config: MySQLConfig, endpoint: Endpoint) -> AsyncConnection:
+        """See `base.Driver.connect_async`."""
+        return await AiomysqlConnection.open(config, endpoint)

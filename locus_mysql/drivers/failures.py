@@ -1,0 +1,100 @@
+"""What a library's exception means: one map for all of them, by MySQL error number."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+
+from ..errors import ConfigError, DriverMissing, LocusMySQLError
+from .base import ConnectionLost, DriverError, Endpoint, ServerError
+from .tls import NoTLSOffered
+
+#: Numbers by which the server says goodbye: it shuts down, was told to kill the connection, or closes it as
+#: idle or unreadable. https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
+_GOODBYES = frozenset((1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031))
+
+#: Errors after which the server closes the connection: packet too large, packets out of order, malformed
+#: packet.
+_LAST_WORDS = frozenset((1153, 1156, 1835))
+
+#: Connector/Python's timeouts carry 3024, the server's number for a query that ran too long.
+_TIMEOUTS = frozenset(("ReadTimeoutError", "WriteTimeoutError", "ConnectionTimeoutError"))
+
+
+def translate(error: Exception, endpoint: Endpoint, *, connecting: bool = False) -> Exception:
+    """The exception of ours that stands for a library's. Raise it ``from None``: theirs may hold packets.
+
+    Args:
+        error: What the library raised.
+        endpoint: The server's address, for the message.
+        connecting: True while no connection exists yet.
+    """
+    if isinstance(error, DriverError | LocusMySQLError | NoTLSOffered):
+        return error
+    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in _causes(error)):
+        return ConfigError(
+            f"The certificate of the server at {endpoint} is not trusted: {_certificate_problem(error)}. "
+            "Check ssl_ca and the host name, or lower ssl_mode."
+        )
+    if isinstance(error, RuntimeError | ImportError) and "cryptography" in str(error):
+        return DriverMissing(
+            "Logging in without TLS needs the package cryptography to encrypt the password. "
+            "Run pip install cryptography, or use TLS."
+        )
+    number = _server_number(error)
+    if number is not None and number not in _GOODBYES:
+        return ServerError(number, _server_message(error))
+    action = "Cannot connect to" if connecting else "Lost the connection to"
+    return ConnectionLost(f"{action} MySQL at {endpoint}: {_reason(error)}.", connecting=connecting)
+
+
+def ends_connection(error: Exception) -> bool:
+    """Whether nothing can be sent after this (translated) error."""
+    return not isinstance(error, ServerError) or error.errno in _LAST_WORDS
+
+
+def _server_number(error: Exception) -> int | None:
+    """The number the server answered with; None if the number is the client library's, or there is none."""
+    if isinstance(error, OSError) or type(error).__name__ in _TIMEOUTS:
+        return None
+    number = getattr(error, "errno", None)  # Connector/Python
+    if number is None and error.args:
+        number = error.args[0]  # PyMySQL, aiomysql, asyncmy
+    if isinstance(number, int) and number >= 1000 and not 2000 <= number <= 2999:
+        return number
+    return None
+
+
+def _server_message(error: Exception) -> str:
+    message = getattr(error, "msg", None)
+    if message is None and len(error.args) > 1:
+        message = error.args[1]
+    return str(message or "no message")
+
+
+def _reason(error: Exception) -> str:
+    """Why, in words that hold no part of a packet."""
+    if isinstance(error, TimeoutError) or type(error).__name__ in _TIMEOUTS:
+        return "no answer within the time limit"
+    numbered = getattr(error, "errno", None) or (
+        error.args and isinstance(error.args[0], int) and error.args[0]
+    )
+    if isinstance(error, OSError) or numbered:
+        return str(error).rstrip(".") or type(error).__name__
+    return type(error).__name__
+
+
+def _certificate_problem(error: Exception) -> str:
+    for cause in _causes(error):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return cause.verify_message.rstrip(".")
+    return "verification failed"
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    current: BaseException | None = error
+    for _ in range(8):  # a chain can be a ring
+        if current is None:
+            return
+        yield current
+        current = current.__cause__ or current.__context__

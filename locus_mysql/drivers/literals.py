@@ -1,0 +1,61 @@
+r"""Statements as the bytes of one query packet.
+
+Why not the libraries' own parameters: aiomysql 0.3.2 fails on every ``bytes`` with PyMySQL 1.2.3 and later
+(https://github.com/aio-libs/aiomysql/issues/1080), PyMySQL sends bytes as hexadecimal (twice the size) and
+takes 8 ms for the text of a 500 KB state where this takes 0.15 ms.
+
+Only the quote and the backslash have a meaning inside a quoted MySQL string
+(https://dev.mysql.com/doc/refman/9.0/en/string-literals.html). The quote is doubled rather than escaped, so a
+value cannot leave its literal under any ``sql_mode``; connections set a mode under which it also arrives
+unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..dialect.statement import Param, Statement
+
+
+def render(statements: Sequence[Statement]) -> bytes:
+    """The statements, parameters filled in, separated by semicolons."""
+    return b";".join([_render_one(statement) for statement in statements])
+
+
+def literal(value: Param) -> bytes:
+    """The SQL literal of one parameter.
+
+    Raises:
+        TypeError: For a type no column of ours holds.
+    """
+    if value is None:
+        return b"NULL"
+    if isinstance(value, bytes):
+        return b"_binary'%b'" % value.replace(b"\\", b"\\\\").replace(b"'", b"''")
+    if isinstance(value, str):
+        return b"'%b'" % value.encode().replace(b"\\", b"\\\\").replace(b"'", b"''")
+    if isinstance(value, int):
+        return b"%d" % value
+    raise TypeError(f"A parameter must be str, bytes, int or None, not {type(value).__name__}.")
+
+
+def _render_one(statement: Statement) -> bytes:
+    pieces = _pieces(statement.sql)
+    params = statement.params
+    if len(params) != len(pieces) - 1:
+        raise TypeError(
+            f"The statement has {len(pieces) - 1} places for parameters, but {len(params)} were given."
+        )
+    parts = [pieces[0]]
+    for param, piece in zip(params, pieces[1:], strict=True):
+        parts.append(literal(param))
+        parts.append(piece)
+    return b"".join(parts)
+
+
+@lru_cache(maxsize=256)
+def _pieces(sql: str) -> tuple[bytes, ...]:
+    return tuple(piece.encode() for piece in sql.split("%s"))

@@ -1,0 +1,146 @@
+"""Connector/Python's connections, with what its options cannot say.
+
+- The server is judged, and TLS settled, between its greeting and the login.
+- TLS uses our context, with the host name (which the asynchronous side forgets), on Unix sockets too.
+- Without TLS, a full ``caching_sha2_password`` login encrypts the password with the server's public key. As
+  it comes, Connector/Python sends it in clear text there, and is then refused.
+- Nothing is sent after the login; `session.SETUP` does that in one round trip.
+
+The classes are made on first use, because their base classes are the library's.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from .caching_sha2 import FULL_LOGIN, REQUEST_PUBLIC_KEY, encrypt_password
+
+_AUTH_SWITCH, _AUTH_MORE_DATA = 0xFE, 0x01
+_PLUGIN = "caching_sha2_password"
+
+
+@cache
+def blocking_class() -> Any:
+    """`mysql.connector.connection.MySQLConnection` with our hooks."""
+    from mysql.connector.authentication import MySQLAuthenticator
+    from mysql.connector.connection import MySQLConnection
+    from mysql.connector.constants import ClientFlag
+    from mysql.connector.protocol import MySQLProtocol
+
+    class Authenticator(MySQLAuthenticator):  # type: ignore[misc,unused-ignore]
+        nonce: bytes = b""
+
+        def _handle_server_response(self, sock: Any, pkt: bytes) -> Any:
+            if pkt[4] == _AUTH_SWITCH and len(pkt) > 5:
+                plugin, nonce = MySQLProtocol.parse_auth_switch_request(pkt)
+                if plugin == _PLUGIN:
+                    self.nonce = bytes(nonce)
+                    self._switch_auth_strategy(plugin)
+                    strategy: Any = self._auth_strategy
+                    pkt = strategy.auth_switch_response(sock, nonce, **self._plugin_config)
+            if _asks_for_password(self._auth_strategy, pkt):
+                sock.send(REQUEST_PUBLIC_KEY)
+                public_key = bytes(sock.recv()[5:])
+                sock.send(encrypt_password(self._passwords[1], self.nonce, public_key))
+                pkt = bytes(sock.recv())
+            return super()._handle_server_response(sock, pkt)
+
+    class Connection(MySQLConnection):  # type: ignore[misc,unused-ignore]
+        judge: Callable[[str, bool], None]
+        tls: ssl.SSLContext | None
+        tls_host: str
+        private: bool
+
+        def _do_handshake(self) -> None:
+            self._ssl_disabled = self.tls is None
+            super()._do_handshake()
+            greeting: Any = self._handshake
+            self.judge(
+                _text(greeting["server_version_original"]), bool(greeting["capabilities"] & ClientFlag.SSL)
+            )
+            _use_tls_blocking(self._socket, self.tls, self.tls_host)
+            if not self.private:
+                self._authenticator = Authenticator()
+                self._authenticator.nonce = bytes(greeting["auth_data"])
+
+        def _post_connection(self) -> None:
+            pass
+
+    return Connection
+
+
+@cache
+def awaited_class() -> Any:
+    """`mysql.connector.aio.connection.MySQLConnection` with our hooks."""
+    from mysql.connector.aio.authentication import MySQLAuthenticator
+    from mysql.connector.aio.connection import MySQLConnection
+    from mysql.connector.aio.protocol import MySQLProtocol
+    from mysql.connector.constants import ClientFlag
+
+    class Authenticator(MySQLAuthenticator):  # type: ignore[misc,unused-ignore]
+        nonce: bytes = b""
+
+        async def _handle_server_response(self, sock: Any, pkt: bytes) -> Any:
+            if pkt[4] == _AUTH_SWITCH and len(pkt) > 5:
+                plugin, nonce = MySQLProtocol.parse_auth_switch_request(pkt)
+                if plugin == _PLUGIN:
+                    self.nonce = bytes(nonce)
+                    self._switch_auth_strategy(plugin)
+                    strategy: Any = self._auth_strategy
+                    pkt = await strategy.auth_switch_response(sock, nonce, **self._plugin_config)
+            if _asks_for_password(self._auth_strategy, pkt):
+                await sock.write(REQUEST_PUBLIC_KEY)
+                public_key = bytes((await sock.read())[5:])
+                await sock.write(encrypt_password(self._passwords[1], self.nonce, public_key))
+                pkt = bytes(await sock.read())
+            return await super()._handle_server_response(sock, pkt)
+
+    class Connection(MySQLConnection):  # type: ignore[misc,unused-ignore]
+        judge: Callable[[str, bool], None]
+        tls: ssl.SSLContext | None
+        tls_host: str
+        private: bool
+
+        async def _do_handshake(self) -> None:
+            self._ssl_disabled = self.tls is None
+            await super()._do_handshake()
+            greeting: Any = self._handshake
+            self.judge(
+                _text(greeting["server_version_original"]), bool(greeting["capabilities"] & ClientFlag.SSL)
+            )
+            _use_tls_awaited(self._socket, self.tls, self.tls_host)
+            if not self.private:
+                self._authenticator = Authenticator()
+                self._authenticator.nonce = bytes(greeting["auth_data"])
+
+        async def _post_connection(self) -> None:
+            pass
+
+    return Connection
+
+
+def _asks_for_password(strategy: Any, pkt: bytes) -> bool:
+    return strategy.name == _PLUGIN and pkt[4] == _AUTH_MORE_DATA and bytes(pkt[5:]) == FULL_LOGIN
+
+
+def _use_tls_blocking(sock: Any, tls: ssl.SSLContext | None, host: str) -> None:
+    def switch_to_ssl(context: ssl.SSLContext, *_: object) -> None:
+        sock.sock = context.wrap_socket(sock.sock, server_hostname=host)
+
+    sock.build_ssl_context = lambda **_: tls
+    sock.switch_to_ssl = switch_to_ssl
+
+
+def _use_tls_awaited(sock: Any, tls: ssl.SSLContext | None, host: str) -> None:
+    async def switch_to_ssl(context: ssl.SSLContext) -> None:
+        await sock._writer.start_tls(context, server_hostname=host)
+
+    sock.build_ssl_context = lambda **_: tls
+    sock.switch_to_ssl = switch_to_ssl
+
+
+def _text(version: str | bytes) -> str:
+    return version if isinstance(version, str) else version.decode("latin-1")

@@ -1,0 +1,92 @@
+"""PyMySQL: blocking; its asynchronous side runs each connection in a thread of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..config import MySQLConfig
+from .adapter import SyncAdapter
+from .base import AsyncConnection, Endpoint, Result, SyncConnection
+from .pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login, take_result
+from .threaded import ThreadedConnection
+from .values import CONVERTERS
+
+
+class PyMySQLConnection(SyncAdapter):
+    """A connection of PyMySQL."""
+
+    def log_in(self) -> None:
+        """See `SyncAdapter.log_in`."""
+        from pymysql.connections import Connection
+
+        config, endpoint = self.config, self.endpoint
+        self.library = Connection(
+            host=endpoint.host,
+            port=endpoint.port,
+            unix_socket=endpoint.unix_socket,
+            user=config.user,
+            password=config.password.get_secret_value().encode(),  # str becomes Latin-1
+            database=config.database,
+            charset="utf8mb4",
+            client_flag=CLIENT_MULTI_STATEMENTS if config.pipeline else 0,
+            conv=dict(CONVERTERS),  # the stub forgets the numbers of types
+            autocommit=None,
+            local_infile=False,
+            connect_timeout=config.connect_timeout_s,  # any number will do
+            read_timeout=config.connect_timeout_s,
+            write_timeout=config.write_timeout_s,
+            program_name="locus-mysql",
+            ssl=self.tls,
+            ssl_disabled=self.tls is None,
+            defer_connect=True,
+        )
+        before_login(self.library, self.judge, private_channel=self.private)
+        self.library.connect()
+        after_login(self.library)
+        self.library._read_timeout = (
+            config.read_timeout_s
+        )  # until here connect_timeout_s held, also for reading
+
+    def send(self, packet: bytes) -> list[Result]:
+        """See `SyncAdapter.send`."""
+        library = self.library
+        library.query(packet)
+        result, following = take_result(library)
+        results = [result]
+        while following:
+            library.next_result()
+            result, following = take_result(library)
+            results.append(result)
+        return results
+
+    def send_ping(self) -> None:
+        """See `SyncAdapter.send_ping`."""
+        self.library.ping(reconnect=False)
+
+    def say_goodbye(self) -> None:
+        """See `SyncAdapter.say_goodbye`."""
+        self.library.close()
+
+    def discard(self) -> None:
+        """See `SyncAdapter.discard`."""
+        if self.library is not None:
+            self.library._force_close()
+
+    def socket(self) -> Any:
+        """See `Adapter.socket`."""
+        return None if self.library is None else self.library._sock
+
+
+class PyMySQLDriver:
+    """The driver ``pymysql``."""
+
+    name = "pymysql"
+    library = "pymysql"
+
+    def connect(self, config: MySQLConfig, endpoint: Endpoint) -> SyncConnection:
+        """See `base.Driver.connect`."""
+        return PyMySQLConnection.open(config, endpoint)
+
+    async def connect_async(self, config: MySQLConfig, endpoint: Endpoint) -> AsyncConnection:
+        """See `base.Driver.connect_async`."""
+        return await ThreadedConnection.open(PyMySQLConnection, config, endpoint)

@@ -1,0 +1,67 @@
+"""What PyMySQL, aiomysql and asyncmy have in common: the latter two are PyMySQL's code made asynchronous.
+
+Their connections share the attributes used here. Those with an underscore are not public: a hook before the
+login, and the result of the last statement, which ``query()`` keeps for the library's own cursors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import ConfigError
+from .base import Result
+
+CLIENT_SSL = 1 << 11
+CLIENT_MULTI_STATEMENTS = 1 << 16
+#: With it, asyncmy 0.2.18 takes a row whose first column has 16 MB or more for the end of the rows.
+CLIENT_DEPRECATE_EOF = 1 << 24
+
+
+def before_login(library: Any, judge: Callable[[str, bool], None], *, private_channel: bool) -> None:
+    """Have ``judge(server_version, offers_tls)`` called between the server's greeting and the login.
+
+    Args:
+        library: The library's connection, not connected yet.
+        judge: May raise, which ends the attempt before anything was sent.
+        private_channel: False if the login is sent in plain text over a network. Then a server that asks for
+        the
+            password in clear text is refused, as MySQL's own client does.
+    """
+    log_in = library._request_authentication
+    answer = library._process_auth
+
+    def judged_login() -> Any:
+        offers_tls = bool(library.server_capabilities & CLIENT_SSL)
+        library.server_capabilities &= ~CLIENT_DEPRECATE_EOF
+        judge(library.server_version, offers_tls)
+        return log_in()
+
+    def guarded_answer(plugin: bytes, packet: Any) -> Any:
+        if plugin == b"mysql_clear_password" and not private_channel:
+            raise ConfigError(
+                "The server asks for the password in clear text, and the connection has no TLS. Use TLS."
+            )
+        return answer(plugin, packet)
+
+    library._request_authentication = judged_login
+    library._process_auth = guarded_answer
+
+
+def after_login(library: Any) -> None:
+    """Take the hooks out; they would keep the connection from being freed at once."""
+    library.__dict__.pop("_request_authentication", None)
+    library.__dict__.pop("_process_auth", None)
+
+
+def take_result(library: Any) -> tuple[Result, bool]:
+    """The result just read, and whether another one follows."""
+    result = library._result
+    if result.has_next:
+        following = True  # the library needs it to go on
+    else:
+        following = False
+        library._result = None  # else the rows would be kept until the next statement
+    if result.rows is None:
+        return Result((), result.affected_rows, result.insert_id), following
+    return Result(result.rows), following

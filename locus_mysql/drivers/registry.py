@@ -1,0 +1,64 @@
+"""Drivers by name: those of this package and those registered from outside."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from ..errors import ConfigError, DriverMissing
+from .aiomysql import AiomysqlDriver
+from .asyncmy import AsyncmyDriver
+from .base import Driver
+from .mysql_connector import MySQLConnectorDriver
+from .pymysql import PyMySQLDriver
+
+#: The drivers of this package, and the module of each that must be installed.
+_LIBRARIES = {
+    driver.name: driver.library
+    for driver in (MySQLConnectorDriver, AiomysqlDriver, PyMySQLDriver, AsyncmyDriver)
+}
+_drivers: dict[str, Driver] = {
+    driver.name: driver
+    for driver in (MySQLConnectorDriver(), AiomysqlDriver(), PyMySQLDriver(), AsyncmyDriver())
+}
+
+
+def register_driver(name: str, driver: Driver) -> None:
+    """Make ``MySQLConfig(driver=name)`` use a driver from outside; one of the same name is replaced.
+
+    Args:
+        name: The name to configure.
+        driver: Opens the connections.
+    """
+    _drivers[name] = driver
+
+
+def find_driver(name: str) -> Driver:
+    """The driver of a name. Its library is looked for, not imported.
+
+    Raises:
+        ConfigError: No driver has this name.
+        DriverMissing: The driver's library is not installed.
+    """
+    driver = _drivers.get(name)
+    if driver is None:
+        raise ConfigError(
+            f"There is no driver {name!r}. Known: {', '.join(sorted(_drivers))}; register_driver adds others."
+        )
+    library = getattr(driver, "library", None)
+    if _LIBRARIES.get(name) == library and not _is_installed(library):
+        installed = [other for other, module in _LIBRARIES.items() if _is_installed(module)]
+        advice = (
+            f"Installed: {', '.join(installed)}." if installed else "No other driver's is installed either."
+        )
+        raise DriverMissing(
+            f"The library of driver {name!r} is not installed. Run pip install 'locus-mysql[{name}]'. "
+            f"{advice}"
+        )
+    return driver
+
+
+def _is_installed(module: str | None) -> bool:
+    try:
+        return module is None or find_spec(module) is not None
+    except (ImportError, ValueError):  # the parent package is missing, or is none
+        return False

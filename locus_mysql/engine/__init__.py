@@ -1,0 +1,1 @@
+"""Running operations: pools, retries, and the one place that awaits."""

@@ -1,0 +1,107 @@
+"""What an error means: whether to try again, and what to tell the caller. Data and pure functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..drivers.base import ConnectionLost, DriverError, ServerError
+from ..errors import (
+    AuthenticationFailed,
+    DatabaseMissing,
+    LocusMySQLError,
+    PrivilegeMissing,
+    ReadOnlyServer,
+    SchemaMismatch,
+    SetupError,
+    StateTooLarge,
+    Unavailable,
+)
+
+if TYPE_CHECKING:
+    from ..config import MySQLConfig
+
+# Numbers: https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
+DUPLICATE = 1062
+
+#: The transaction was undone; the same again may succeed.
+CONTENTION = frozenset(
+    {
+        1205,  # lock wait timeout
+        1213,  # deadlock
+        1412,  # table definition changed
+        1613,  # XA: transaction was rolled back by a timeout
+        3058,  # user-level lock deadlock
+        3101,  # rolled back by the plugin: a group replication conflict
+        3572,  # lock not available at once
+    }
+)
+
+#: The server takes no more connections for the moment.
+CROWDED = frozenset({1040, 1203, 1226})
+
+#: The server takes no writes: perhaps a replica, or a primary that moved.
+READ_ONLY = frozenset({1290, 1792, 1836, 3100})
+
+_AUTHENTICATION = frozenset({1045, 1251, 1698, 1820, 1862, 3118, 3955})
+_PRIVILEGE = frozenset({1044, 1142, 1143, 1227, 1370})
+_TABLE_MISSING = frozenset({1146})
+_LAYOUT = frozenset({1054, 1136, 1191, 1364})
+_PACKET = frozenset({1153, 1301, 3038})
+
+
+def may_pass(error: DriverError, config: MySQLConfig) -> bool:
+    """Whether the same may succeed when tried again."""
+    if isinstance(error, ConnectionLost):
+        return True
+    if isinstance(error, ServerError):
+        if error.errno in READ_ONLY:
+            return len(config.endpoints) > 1
+        return error.errno in CONTENTION or error.errno in CROWDED
+    return False
+
+
+def explain(error: DriverError, config: MySQLConfig) -> LocusMySQLError:
+    """The error to show the caller: what happened, to which thing, and what to do."""
+    where = ", ".join(str(endpoint) for endpoint in config.endpoints)
+    if isinstance(error, ConnectionLost):
+        return Unavailable(
+            f"No answer from MySQL at {where} within {config.retry_deadline_s:g} s: {error}. Check that the server runs and "
+            "that host, port and firewall are right; retry_deadline_s says how long to go on trying."
+        )
+    if not isinstance(error, ServerError):
+        return LocusMySQLError(str(error))
+    number, words = error.errno, str(error)
+    if number in _AUTHENTICATION:
+        return AuthenticationFailed(f"MySQL at {where} refused user {config.user!r}: {words}. Check user and password.")
+    if number == 1049:
+        return DatabaseMissing(
+            f"MySQL at {where} has no database {config.database!r}. Make it with: CREATE DATABASE `{config.database}`"
+        )
+    if number in _PRIVILEGE:
+        return PrivilegeMissing(
+            f"User {config.user!r} lacks a privilege: {words}. Needed: GRANT SELECT, INSERT, UPDATE, DELETE ON "
+            f"`{config.database}`.* TO the user; and CREATE, unless the tables exist or ddl_mode is not 'create'."
+        )
+    if number in _TABLE_MISSING:
+        return SchemaMismatch(
+            f"A table is missing in database {config.database!r}: {words}. Make the tables with `python -m locus_mysql "
+            "schema`, or use ddl_mode='create'."
+        )
+    if number in _LAYOUT:
+        return SchemaMismatch(
+            f"The tables with prefix {config.table_prefix!r} in database {config.database!r} do not have the layout this "
+            f"version uses: {words}. Compare them with `python -m locus_mysql schema`."
+        )
+    if number in READ_ONLY:
+        return ReadOnlyServer(
+            f"MySQL at {where} accepts no writes: {words}. Connect to the primary, or name it among hosts=."
+        )
+    if number in _PACKET:
+        return StateTooLarge(f"MySQL refused a packet as too large: {words}. Raise the server's max_allowed_packet.")
+    if number in CONTENTION or number in CROWDED:
+        return Unavailable(
+            f"MySQL at {where} was too busy for {config.retry_deadline_s:g} s: {words}. Try again, or raise "
+            "retry_deadline_s."
+        )
+    return SetupError(f"MySQL at {where} refused a statement: {words}.")
+

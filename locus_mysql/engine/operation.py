@@ -1,0 +1,40 @@
+"""What an operation is: a generator that yields what to run and is sent what came back."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from ..dialect import Statement
+from ..drivers.base import Result
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Statements that are carried out together or not at all, in one round trip where the driver can.
+
+    Args:
+        statements: Run in this order. More than one run as one transaction.
+        landed: Asked before the batch is repeated when it is not known whether an earlier try was carried out. If it
+            finds a row the batch is not repeated, and the result of this statement is its only result.
+    """
+
+    statements: tuple[Statement, ...]
+    landed: Statement | None = None
+
+    @classmethod
+    def of(cls, *statements: Statement, landed: Statement | None = None) -> Batch:
+        """A batch of these statements."""
+        return cls(statements, landed)
+
+
+#: Yields batches, is sent a result for each statement, returns what the caller wants. An engine runs it, asynchronous
+#: or not. Errors are raised where the batch was yielded, so an operation can catch `Duplicate`.
+Operation: TypeAlias = Generator[Batch, list[Result], T]
+
+
+class Duplicate(Exception):
+    """The batch was undone because a unique key exists already."""

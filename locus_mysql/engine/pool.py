@@ -1,0 +1,294 @@
+"""Connections kept for reuse: one pool for threads, one for the tasks of an event loop.
+
+A connection is lent to one user at a time. What comes back in doubt is dropped, never reused. A connection that was
+idle for a while is pinged before it is lent; one in steady use never is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ..config import MySQLConfig
+from ..drivers.base import AsyncConnection, ConnectionLost, Driver, DriverError, Endpoint, ServerError, SyncConnection
+from ..errors import PoolTimeout
+from .failures import CROWDED, READ_ONLY
+
+#: A connection idle for longer is pinged before use, in seconds.
+PING_AFTER_S = 5.0
+
+C = TypeVar("C", SyncConnection, AsyncConnection)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept(Generic[C]):
+    """An open connection."""
+
+    connection: C
+    opened_at: float
+    idle_since: float
+
+
+class IdleConnections(Generic[C]):
+    """The open connections nobody uses, last used first, and the order of the servers to try.
+
+    Args:
+        config: Has the limits of age and idleness.
+        clock: Seconds that only go forward.
+    """
+
+    def __init__(self, config: MySQLConfig, clock: Callable[[], float] = time.monotonic) -> None:
+        self._config = config
+        self._clock = clock
+        self._kept: list[Kept[C]] = []
+        self._first_endpoint = 0
+
+    def take(self) -> tuple[Kept[C] | None, bool, list[Kept[C]]]:
+        """The connection last used, whether to ping it, and connections that are too old to be used again."""
+        now = self._clock()
+        fresh = [kept for kept in self._kept if not self._is_stale(kept, now)]
+        stale = [kept for kept in self._kept if self._is_stale(kept, now)]
+        best = fresh.pop() if fresh else None
+        self._kept = fresh
+        return best, best is not None and now - best.idle_since > PING_AFTER_S, stale
+
+    def put(self, connection: C, opened_at: float) -> None:
+        """Keep a connection for the next user."""
+        self._kept.append(Kept(connection, opened_at, self._clock()))
+
+    def take_all(self) -> list[Kept[C]]:
+        """Every connection, to be closed."""
+        everything, self._kept = self._kept, []
+        return everything
+
+    def now(self) -> float:
+        """The time by this pool's clock."""
+        return self._clock()
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """The servers, the one to try first in front."""
+        endpoints = self._config.endpoints
+        first = self._first_endpoint % len(endpoints)
+        return endpoints[first:] + endpoints[:first]
+
+    def avoid_first_endpoint(self) -> None:
+        """Try the next server first from now on: this one takes no writes."""
+        self._first_endpoint += 1
+
+    def _is_stale(self, kept: Kept[C], now: float) -> bool:
+        return now - kept.opened_at > self._config.pool_max_age_s or now - kept.idle_since > self._config.pool_idle_s
+
+
+def pool_timeout(config: MySQLConfig) -> PoolTimeout:
+    """The error of a caller that waited too long for a connection."""
+    return PoolTimeout(
+        f"All {config.pool_size} connections were in use for {config.pool_timeout_s:g} s. Raise pool_size (the server's "
+        "max_connections permitting), or pool_timeout_s."
+    )
+
+
+def _is_sound(error: BaseException) -> bool:
+    """Whether a connection can be used again after this."""
+    return isinstance(error, ServerError) and error.errno not in READ_ONLY
+
+
+class SyncPool:
+    """Connections for the threads of this process.
+
+    Args:
+        config: Size, timeouts and ages.
+        driver: Opens connections.
+    """
+
+    def __init__(self, config: MySQLConfig, driver: Driver) -> None:
+        self._config = config
+        self._driver = driver
+        self._idle: IdleConnections[SyncConnection] = IdleConnections(config)
+        self._free = threading.BoundedSemaphore(config.pool_size)
+        self._lock = threading.Lock()
+        self._generation = 0
+        self.reached = False
+
+    @contextmanager
+    def connection(self, *, tested: bool = False) -> Iterator[SyncConnection]:
+        """Lend a connection.
+
+        Args:
+            tested: Ping it first, however briefly it was idle.
+
+        Raises:
+            PoolTimeout: None became free in time.
+            DriverError: None could be opened.
+        """
+        if not self._free.acquire(timeout=self._config.pool_timeout_s):
+            raise pool_timeout(self._config)
+        try:
+            generation = self._generation
+            connection, opened_at = self._checked(tested=tested)
+            try:
+                yield connection
+            except BaseException as error:
+                self._take_back_after(error, connection, opened_at)
+                raise
+            if generation == self._generation:
+                with self._lock:
+                    self._idle.put(connection, opened_at)
+            else:
+                connection.close()
+        finally:
+            self._free.release()
+
+    def close(self) -> None:
+        """Close what is idle now, and what is lent when it comes back. The pool can be used again."""
+        with self._lock:
+            self._generation += 1
+            kept = self._idle.take_all()
+        for one in kept:
+            one.connection.close()
+
+    def _take_back_after(self, error: BaseException, connection: SyncConnection, opened_at: float) -> None:
+        if _is_sound(error):
+            with self._lock:
+                self._idle.put(connection, opened_at)
+            return
+        connection.abort()
+        if isinstance(error, ServerError):
+            with self._lock:
+                self._idle.avoid_first_endpoint()
+                kept = self._idle.take_all()
+            for one in kept:
+                one.connection.close()
+
+    def _checked(self, *, tested: bool) -> tuple[SyncConnection, float]:
+        while True:
+            with self._lock:
+                kept, doubtful, stale = self._idle.take()
+            for one in stale:
+                one.connection.close()
+            if kept is None:
+                return self._open(), self._idle.now()
+            if not (doubtful or tested):
+                return kept.connection, kept.opened_at
+            try:
+                kept.connection.ping()
+            except DriverError:
+                kept.connection.abort()
+            else:
+                return kept.connection, kept.opened_at
+
+    def _open(self) -> SyncConnection:
+        failures: list[DriverError] = []
+        for endpoint in self._idle.endpoints():
+            try:
+                connection = self._driver.connect(self._config, endpoint)
+            except DriverError as error:
+                failures.append(error)
+                if not _next_server_may_help(error):
+                    raise
+            else:
+                self.reached = True
+                return connection
+        raise failures[0]
+
+
+class AsyncPool:
+    """Connections for the tasks of one event loop.
+
+    Args:
+        config: Size, timeouts and ages.
+        driver: Opens connections.
+    """
+
+    def __init__(self, config: MySQLConfig, driver: Driver) -> None:
+        self._config = config
+        self._driver = driver
+        self._idle: IdleConnections[AsyncConnection] = IdleConnections(config)
+        self._free = asyncio.BoundedSemaphore(config.pool_size)
+        self._generation = 0
+        self.reached = False
+
+    @asynccontextmanager
+    async def connection(self, *, tested: bool = False) -> AsyncIterator[AsyncConnection]:
+        """As `SyncPool.connection`."""
+        try:
+            async with asyncio.timeout(self._config.pool_timeout_s):
+                await self._free.acquire()
+        except TimeoutError:
+            raise pool_timeout(self._config) from None
+        try:
+            generation = self._generation
+            connection, opened_at = await self._checked(tested=tested)
+            try:
+                yield connection
+            except BaseException as error:
+                self._take_back_after(error, connection, opened_at)
+                raise
+            if generation == self._generation:
+                self._idle.put(connection, opened_at)
+            else:
+                await connection.close()
+        finally:
+            self._free.release()
+
+    async def close(self) -> None:
+        """As `SyncPool.close`."""
+        self._generation += 1
+        for one in self._idle.take_all():
+            await one.connection.close()
+
+    def abort(self) -> None:
+        """Drop what is idle without a word; for a loop that is closed."""
+        self._generation += 1
+        for one in self._idle.take_all():
+            one.connection.abort()
+
+    def _take_back_after(self, error: BaseException, connection: AsyncConnection, opened_at: float) -> None:
+        if _is_sound(error):
+            self._idle.put(connection, opened_at)
+            return
+        connection.abort()
+        if isinstance(error, ServerError):
+            self._idle.avoid_first_endpoint()
+            self.abort()
+
+    async def _checked(self, *, tested: bool) -> tuple[AsyncConnection, float]:
+        while True:
+            kept, doubtful, stale = self._idle.take()
+            for one in stale:
+                await one.connection.close()
+            if kept is None:
+                return await self._open(), self._idle.now()
+            if not (doubtful or tested):
+                return kept.connection, kept.opened_at
+            try:
+                await kept.connection.ping()
+            except DriverError:
+                kept.connection.abort()
+            except BaseException:
+                kept.connection.abort()
+                raise
+            else:
+                return kept.connection, kept.opened_at
+
+    async def _open(self) -> AsyncConnection:
+        failures: list[DriverError] = []
+        for endpoint in self._idle.endpoints():
+            try:
+                connection = await self._driver.connect_async(self._config, endpoint)
+            except DriverError as error:
+                failures.append(error)
+                if not _next_server_may_help(error):
+                    raise
+            else:
+                self.reached = True
+                return connection
+        raise failures[0]
+
+
+def _next_server_may_help(error: DriverError) -> bool:
+    return isinstance(error, ConnectionLost) or (isinstance(error, ServerError) and error.errno in CROWDED)

@@ -1,0 +1,1 @@
+"""Classes for agent frameworks: their types in, their types out."""

@@ -1,0 +1,294 @@
+"""The private server, really started: it keeps its data, refuses a rival, and leaves nothing running."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pymysql
+import pytest
+
+from locus_mysql import local_server
+from locus_mysql.errors import SetupError, Unavailable
+from locus_mysql.local_server import LocalServer, find_mysqld
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:pymysql")
+
+DEADLINE_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def mysqld() -> Path:
+    try:
+        return find_mysqld()
+    except SetupError:
+        if os.environ.get("LOCUS_MYSQL_TEST_DSN"):
+            pytest.skip("the tests use a server that runs already; no server program is here")
+        raise
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that is removed at once: a server's data takes 200 MB, and pytest keeps its own folders."""
+    path = Path(tempfile.mkdtemp(prefix="locus-test-"))
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture(scope="module")
+def made_once(mysqld: Path) -> Iterator[Path]:
+    """A server's folder with its files made, to copy: that is quicker than to make them anew."""
+    path = Path(tempfile.mkdtemp(prefix="locus-test-made-"))
+    with LocalServer(path, mysqld=mysqld):
+        pass
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def data_dir(folder: Path, made_once: Path) -> Path:
+    return Path(shutil.copytree(made_once, folder / "data"))
+
+
+def query(server: LocalServer, statement: str) -> Any:
+    connection = pymysql.connect(
+        host="127.0.0.1",
+        port=server.port,
+        user="root",
+        password=server.dsn.split(":")[2].split("@")[0],
+        database="locus",
+        autocommit=True,
+    )
+    with connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchall()
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not within {DEADLINE_S:g} s"
+        time.sleep(0.02)
+
+
+def is_running(pid: int) -> bool:
+    """Whether the process exists and is more than a zombie that its parent has not collected yet."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")
+    with contextlib.suppress(OSError):
+        return stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    return sys.platform != "linux"
+
+
+@contextlib.contextmanager
+def running(*command: object) -> Iterator[subprocess.Popen[str]]:
+    """Run Python with these arguments; nothing of it is left at the end."""
+    process = subprocess.Popen(
+        [sys.executable, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+SERVE = """
+import pathlib, signal, sys
+from locus_mysql.local_server import serve
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background inherits "ignore"
+sys.exit(serve(pathlib.Path(sys.argv[1]), None, mysqld=pathlib.Path(sys.argv[2])))
+"""
+
+
+def read_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        assert process.stderr is not None
+        pytest.fail(f"the server did not start: {process.stderr.read()}")
+    return line
+
+
+def server_pid(data_dir: Path) -> int:
+    return int((data_dir / "mysql/mysqld.pid").read_text())
+
+
+def test_a_new_folder_becomes_a_server_that_keeps_its_data(folder: Path, mysqld: Path) -> None:
+    with LocalServer(folder / "new/data", mysqld=mysqld) as server:
+        query(server, "CREATE TABLE kept (word VARCHAR(20))")
+        query(server, "INSERT INTO kept VALUES ('still here')")
+        pid = server.pid
+
+    assert not is_running(pid)
+    with LocalServer(folder / "new/data", mysqld=mysqld) as server:
+        assert query(server, "SELECT word FROM kept") == (("still here",),)
+
+
+def test_without_a_folder_nothing_is_left_behind(mysqld: Path) -> None:
+    with LocalServer(mysqld=mysqld) as server:
+        home, pid = server.data_dir, server.pid
+        assert query(server, "SELECT DATABASE()") == (("locus",),)
+
+    assert not home.exists()
+    assert not is_running(pid)
+
+
+def test_only_the_password_opens_the_server(data_dir: Path, mysqld: Path) -> None:
+    with (
+        LocalServer(data_dir, mysqld=mysqld) as server,
+        pytest.raises(pymysql.err.OperationalError, match="1045"),
+    ):
+        pymysql.connect(host="127.0.0.1", port=server.port, user="root", password="")
+
+
+def test_nothing_with_the_password_is_readable_by_others(data_dir: Path, mysqld: Path) -> None:
+    with LocalServer(data_dir, mysqld=mysqld) as server:
+        password = server.dsn.split(":")[2].split("@")[0].encode()
+        holders = [file for file in data_dir.iterdir() if file.is_file() and password in file.read_bytes()]
+
+    assert [file.name for file in holders] == ["root-password"]
+    assert holders[0].stat().st_mode & 0o077 == 0
+
+
+def test_durability_is_as_mysql_ships_it(data_dir: Path, mysqld: Path) -> None:
+    with LocalServer(data_dir, mysqld=mysqld) as server:
+        assert query(
+            server, "SELECT @@innodb_flush_log_at_trx_commit, @@sync_binlog, @@innodb_doublewrite"
+        ) == ((1, 1, "ON"),)
+
+
+def test_a_second_server_on_the_same_folder_is_refused_and_the_first_goes_on(
+    data_dir: Path, mysqld: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_server, "LOCK_WAIT_S", 0.2)
+    with LocalServer(data_dir, mysqld=mysqld) as first:
+        with pytest.raises(SetupError, match=rf"in use by another server \(process {first.pid}\)"):
+            LocalServer(data_dir, mysqld=mysqld).start()
+        assert query(first, "SELECT 1") == ((1,),)
+
+
+def test_a_port_that_is_taken_is_refused(data_dir: Path, mysqld: Path) -> None:
+    with (
+        LocalServer(mysqld=mysqld) as other,
+        pytest.raises(SetupError, match=rf"Port {other.port} on 127.0.0.1"),
+    ):
+        LocalServer(data_dir, mysqld=mysqld, port=other.port).start()
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_a_restart_keeps_the_data_and_the_dsn(crash: bool, data_dir: Path, mysqld: Path) -> None:
+    with LocalServer(data_dir, mysqld=mysqld) as server:
+        query(server, "CREATE TABLE kept (n INT)")
+        query(server, "INSERT INTO kept VALUES (7)")
+        dsn, pid = server.dsn, server.pid
+
+        server.restart(crash=crash)
+
+        assert server.dsn == dsn
+        assert server.pid != pid
+        assert query(server, "SELECT n FROM kept") == ((7,),)
+
+
+def test_a_folder_too_deep_for_a_socket_works(folder: Path, made_once: Path, mysqld: Path) -> None:
+    deep = folder / "/".join(["a-folder-with-a-long-name"] * 6)
+    shutil.copytree(made_once, deep)
+
+    with LocalServer(deep, mysqld=mysqld) as server:
+        socket_folder = server.socket_path.parent
+        assert query(server, "SELECT 1") == ((1,),)
+
+    assert not socket_folder.exists()
+
+
+def test_a_server_started_in_a_thread_outlives_the_thread(data_dir: Path, mysqld: Path) -> None:
+    server = LocalServer(data_dir, mysqld=mysqld)
+    thread = Thread(target=server.start)
+    thread.start()
+    thread.join()
+    try:
+        assert query(server, "SELECT 1") == ((1,),)
+        server.restart()
+        assert query(server, "SELECT 1") == ((1,),)
+    finally:
+        server.stop()
+
+
+def test_an_option_that_the_server_refuses_is_shown(data_dir: Path, mysqld: Path) -> None:
+    with pytest.raises(SetupError, match=r"--no-such-option"):
+        LocalServer(data_dir, mysqld=mysqld, extra_args=["--no-such-option"]).start()
+
+
+def test_a_server_that_does_not_answer_in_time_is_ended(data_dir: Path, mysqld: Path) -> None:
+    server = LocalServer(data_dir, mysqld=mysqld, start_timeout_s=0.0)
+
+    with pytest.raises(Unavailable, match="did not answer within 0 s"):
+        server.start()
+
+    with LocalServer(data_dir, mysqld=mysqld) as usable:
+        assert query(usable, "SELECT 1") == ((1,),)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_to_serve_stops_everything_cleanly(
+    signum: signal.Signals, data_dir: Path, mysqld: Path
+) -> None:
+    with running("-c", SERVE, data_dir, mysqld) as process:
+        assert read_line(process).startswith("mysql://root:")
+        pid = server_pid(data_dir)
+
+        process.send_signal(signum)
+
+        assert process.wait(DEADLINE_S) == 0
+        assert not is_running(pid)
+    assert "Shutdown complete" in (data_dir / "error.log").read_text()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux stops a server whose starter was killed")
+def test_a_killed_starter_takes_its_server_along(data_dir: Path, mysqld: Path) -> None:
+    with running("-c", SERVE, data_dir, mysqld) as process:
+        read_line(process)
+        pid = server_pid(data_dir)
+
+        process.kill()
+
+        wait_until(lambda: not is_running(pid), "the server's end")
+    with LocalServer(data_dir, mysqld=mysqld) as server:
+        assert query(server, "SELECT 1") == ((1,),)
+
+
+def test_serve_ends_with_an_error_when_its_server_does(data_dir: Path, mysqld: Path) -> None:
+    with running("-c", SERVE, data_dir, mysqld) as process:
+        read_line(process)
+
+        os.kill(server_pid(data_dir), signal.SIGKILL)
+
+        assert process.wait(DEADLINE_S) == 1
+        assert process.stderr is not None
+        assert "The server ended with exit code -9" in process.stderr.read()
+
+
+def test_an_interrupted_initialisation_is_begun_anew(folder: Path, mysqld: Path) -> None:
+    data_dir = folder / "data"
+    with running("-c", SERVE, data_dir, mysqld) as process:
+        unfinished = data_dir / "mysql.initialising"
+        wait_until(lambda: (unfinished / "ibdata1").exists(), "the first files")
+
+        process.kill()
+        process.wait()
+
+    assert not (data_dir / "mysql").exists()
+    with LocalServer(data_dir, mysqld=mysqld) as server:
+        assert query(server, "SELECT DATABASE()") == (("locus",),)
+    assert not unfinished.exists()
