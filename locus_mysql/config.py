@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from .drivers.base import Endpoint
 from .errors import ConfigError
@@ -243,7 +251,9 @@ def _split_hosts(text: str) -> tuple[str, ...]:
 
 def _endpoint(host: str, default_port: int) -> Endpoint:
     """``host``, ``host:port``, ``[v6]:port`` or a bare IPv6 address."""
-    match = re.fullmatch(r"\[(?P<v6>[^\]]+)\](?::(?P<v6port>\d{1,5}))?|(?P<host>[^:\[\]/@\s]+)(?::(?P<port>\d{1,5}))?", host)
+    match = re.fullmatch(
+        r"\[(?P<v6>[^\]]+)\](?::(?P<v6port>\d{1,5}))?|(?P<host>[^:\[\]/@\s]+)(?::(?P<port>\d{1,5}))?", host
+    )
     if match is None:
         if re.fullmatch(r"[0-9A-Fa-f:.]+", host):
             return Endpoint(host, default_port)

@@ -56,9 +56,10 @@ Any one of these helps:
   install one                   apt install mysql-server-core-8.0 (Ubuntu), brew install mysql (macOS)
   fetch one on Debian           ci/mysql fetch   (in a checkout of locus-mysql; needs no root)"""
 
-# Linux kills the server (argv[2:]) when its starter (pid argv[1]) dies, however it dies: PR_SET_PDEATHSIG (1) is
-# kept across exec. A process of its own asks for it: a preexec_fn can deadlock in a program with threads. The
-# signal is 9, SIGKILL: mysqld 9.7 ignores SIGTERM while it makes a data folder, and a kill loses no commit.
+# Linux kills the server (argv[2:]) when its starter (pid argv[1]) dies, however it dies: PR_SET_PDEATHSIG (1)
+# is kept across exec. A process of its own asks for it: a preexec_fn can deadlock in a program with threads.
+# The signal is 9, SIGKILL: a mysqld 9.7 that was still starting was seen to go on after SIGTERM, and a
+# kill loses nothing that was committed.
 LAUNCHER = """\
 import ctypes, os, sys
 ctypes.CDLL(None).prctl(1, 9)
@@ -231,9 +232,7 @@ class LocalServer:
         home = self._wanted_dir
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not (home / "lock").exists() and any(home.iterdir()):
-            raise SetupError(
-                f"{home} holds files that no server of locus-mysql made. Name an empty or a new folder."
-            )
+            raise SetupError(f"{home} holds files that no server of locus-mysql made. Name an empty or a new folder.")
         return home
 
     def _initialise(self, program: Path) -> None:
@@ -254,9 +253,7 @@ class LocalServer:
                 ) from None
             raise
         if process.returncode != 0:
-            raise SetupError(
-                self._failure(f"{program} could not make a data folder (exit code {process.returncode}).")
-            )
+            raise SetupError(self._failure(f"{program} could not make a data folder (exit code {process.returncode})."))
         unfinished.rename(final)
 
     def _launch(self, program: Path, port: int | None = None) -> None:
@@ -338,9 +335,7 @@ class LocalServer:
                     self._failure(f"The server ended with exit code {process.returncode} before it answered.")
                 )
             if time.monotonic() > deadline:
-                raise Unavailable(
-                    self._failure(f"The server did not answer within {self._start_timeout_s:g} s.")
-                )
+                raise Unavailable(self._failure(f"The server did not answer within {self._start_timeout_s:g} s."))
             time.sleep(POLL_S)
 
     def _end_process(self, first_signal: signal.Signals) -> None:

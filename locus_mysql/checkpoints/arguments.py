@@ -72,7 +72,9 @@ def encode_metadata(metadata: object) -> tuple[str | None, str | None]:
         text = json.dumps(metadata, separators=(",", ":"), ensure_ascii=True)
         size = len(text)
     if size > METADATA_LIMIT_BYTES:
-        raise InvalidInput(f"Metadata is {size} bytes of JSON; the limit is {METADATA_LIMIT_BYTES}. Keep it in the state.")
+        raise InvalidInput(
+            f"Metadata is {size} bytes of JSON; the limit is {METADATA_LIMIT_BYTES}. Keep it in the state."
+        )
     if len(metadata) > INDEXED_PAIRS_LIMIT:
         return text, json.dumps([TOO_MANY_PAIRS])
     return text, json.dumps(sorted({pair_key(name, value) for name, value in metadata.items()}))
@@ -82,6 +84,11 @@ def pair_key(name: str, value: Any) -> int:
     """The 64-bit key under which one pair of metadata is indexed: the same for equal JSON values."""
     text = json.dumps([name, _canonical(value)], sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) or 1
+
+
+def has_pair(metadata: dict[str, Any], name: str, value: Any) -> bool:
+    """Whether metadata holds exactly this pair."""
+    return name in metadata and same_json(metadata[name], value)
 
 
 def same_json(one: Any, other: Any) -> bool:
@@ -108,7 +115,9 @@ def _check_id(value: object, what: str, limit: int) -> str:
     if not value:
         raise InvalidInput(f"{what} is empty; it must have 1 to {limit} characters.")
     if len(value) > limit:
-        raise InvalidInput(f"{what} is {len(value)} characters long; the limit is {limit}. Shorten it or hash it before saving.")
+        raise InvalidInput(
+            f"{what} is {len(value)} characters long; the limit is {limit}. Shorten it or hash it before saving."
+        )
     if "\0" in value:
         raise InvalidInput(f"{what} holds a NUL character; remove it.")
     _check_encodable(value, what)

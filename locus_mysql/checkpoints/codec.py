@@ -60,8 +60,8 @@ def check_json_object(value: object, what: str) -> None:
             raise InvalidInput(f"{what} is nested too deeply or contains itself; the limit is 200 levels.") from None
         place = ".".join(str(part) for part in problem["loc"] if part not in {"dict[str,...]", "list[...]", "[key]"})
         raise InvalidInput(
-            f"{what} holds something at {place[:200]!r} that JSON cannot hold exactly. Use dicts with text keys, lists, "
-            "text, numbers, booleans and None."
+            f"{what} holds something at {place[:200]!r} that JSON cannot hold exactly. Use dicts with text keys, "
+            "lists, text, numbers, booleans and None."
         ) from None
 
 

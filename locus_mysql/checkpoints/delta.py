@@ -20,7 +20,7 @@ import struct
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ..errors import CorruptCheckpoint
 from .codec import EncodedState
@@ -36,7 +36,8 @@ _HEADER_LENGTH = struct.Struct("<I")
 _DIGEST_BYTES = 16
 
 
-class Mark(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Mark:
     """All that is remembered of a log's text."""
 
     length: int
@@ -93,7 +94,11 @@ class StoredRow:
 
 
 def encode_delta(
-    state: EncodedState, lineage: Lineage, *, provisional: bool = False, compression: Literal["zlib", "none"] = "zlib"
+    state: EncodedState,
+    lineage: Lineage,
+    *,
+    provisional: bool = False,
+    compression: Literal["zlib", "none"] = "zlib",
 ) -> Delta:
     """What to store for a state that follows the newest of the lineage.
 
@@ -166,7 +171,8 @@ def assemble(rows: Sequence[StoredRow]) -> tuple[bytes, Lineage]:
     texts: dict[str, list[memoryview]] = {}
     marks: dict[str, Mark] = {}
     ancestors: list[Ancestor] = []
-    head, cuts = b"", []
+    head = b""
+    cuts: list[tuple[int, str]] = []
     for row in reversed(rows):
         header, head, suffixes = _unpack(row.payload)
         offset = 0
@@ -246,7 +252,10 @@ def _digest(text: bytes, count: int, candidates: Sequence[Mark]) -> tuple[Mark, 
 
 
 def _pack(
-    header: Mapping[str, object], head: bytes, suffixes: Sequence[memoryview], compression: Literal["zlib", "none"]
+    header: Mapping[str, object],
+    head: bytes,
+    suffixes: Sequence[memoryview],
+    compression: Literal["zlib", "none"],
 ) -> bytes:
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=True).encode()
     body = b"".join([_HEADER_LENGTH.pack(len(text)), _HEADER_LENGTH.pack(len(head)), text, head, *suffixes])
@@ -258,7 +267,7 @@ def _pack(
     return _PLAIN + body
 
 
-def _unpack(payload: bytes) -> tuple[dict[str, list[list[int]]], bytes, memoryview]:
+def _unpack(payload: bytes) -> tuple[dict[str, Any], bytes, memoryview]:
     """The header, the head and the suffixes of a payload."""
     try:
         if payload[:1] == _DEFLATED:
@@ -266,8 +275,13 @@ def _unpack(payload: bytes) -> tuple[dict[str, list[list[int]]], bytes, memoryvi
         elif payload[:1] == _PLAIN:
             body = memoryview(payload)[1:]
         else:
-            raise CorruptCheckpoint("A checkpoint row is of a format that this version does not know; upgrade locus-mysql.")
-        header_length, head_length = _HEADER_LENGTH.unpack_from(body, 0)[0], _HEADER_LENGTH.unpack_from(body, 4)[0]
+            raise CorruptCheckpoint(
+                "A checkpoint row is of a format that this version does not know; upgrade locus-mysql."
+            )
+        header_length, head_length = (
+            _HEADER_LENGTH.unpack_from(body, 0)[0],
+            _HEADER_LENGTH.unpack_from(body, 4)[0],
+        )
         header = json.loads(bytes(body[8 : 8 + header_length]))
         head_end = 8 + header_length + head_length
         return header, bytes(body[8 + header_length : head_end]), body[head_end:]

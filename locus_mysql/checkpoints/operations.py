@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
+from itertools import groupby
 from typing import Any, TypedDict, cast
 from uuid import uuid4
 
@@ -15,7 +15,7 @@ from ..dialect import Dialect, Statement
 from ..dialect.checkpoints import NewRow
 from ..drivers.base import Result, Row
 from ..engine.operation import Batch, Duplicate, Operation
-from ..errors import CorruptCheckpoint, InvalidInput, ThreadExists
+from ..errors import InvalidInput, ThreadExists, Unavailable
 from .arguments import (
     TOO_MANY_PAIRS,
     check_checkpoint_id,
@@ -23,12 +23,15 @@ from .arguments import (
     check_text,
     check_thread_id,
     encode_metadata,
+    has_pair,
     pair_key,
-    same_json,
 )
-from .codec import EncodedState
-from .delta import Delta, Lineage, StoredRow, assemble, encode_delta, extend, side_branch
+from .codec import decode_json
+from .delta import Delta, encode_delta, extend, side_branch
 from .known import KnownThreads
+from .matching import contains
+from .new import NewCheckpoint
+from .rows import as_sql_time, assemble_rows, aware, rewritten
 from .searchable import snippet
 
 #: A save in this many also removes threads that have expired, if threads expire.
@@ -38,6 +41,10 @@ SAVES_PER_CLEANING = 64
 CLEANED_PER_SAVE = 10
 
 
+#: Threads whose states `search_data` reads at a time.
+SEARCH_DATA_PAGE = 50
+
+
 class CheckpointInfo(TypedDict):
     """A checkpoint without its state."""
 
@@ -45,6 +52,7 @@ class CheckpointInfo(TypedDict):
     checkpoint_id: str
     metadata: dict[str, Any]
     created_at: datetime
+    updated_at: datetime
 
 
 class SearchHit(TypedDict):
@@ -88,27 +96,6 @@ class Health(TypedDict):
     server_time: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class NewCheckpoint:
-    """What to save.
-
-    Args:
-        state: The encoded state.
-        search_text: From the delta, the text to index and whether it only adds to the parent's.
-        checkpoint_id: Its id; a random one if None. An id that exists moves to the new state.
-        metadata: For queries.
-        provisional: Whether a later save will supersede it, and it be deleted then.
-        oldest_at: The time of the state's oldest message, as text in UTC.
-    """
-
-    state: EncodedState
-    search_text: Callable[[Delta], tuple[str, bool]]
-    checkpoint_id: str | None = None
-    metadata: object = None
-    provisional: bool = False
-    oldest_at: str | None = None
-
-
 class CheckpointOperations:
     """The operations of one configuration. A tenant is the first argument of each.
 
@@ -141,9 +128,7 @@ class CheckpointOperations:
         if new.provisional:
             lineage = side_branch(lineage)
         while True:
-            delta = encode_delta(
-                new.state, lineage, provisional=new.provisional, compression=self.config.compression
-            )
+            delta = encode_delta(new.state, lineage, provisional=new.provisional, compression=self.config.compression)
             text, continues = new.search_text(delta) if self.config.search and not new.provisional else ("", False)
             row = NewRow(
                 checkpoint_id=checkpoint_id,
@@ -172,7 +157,7 @@ class CheckpointOperations:
             lineage = ()
 
     def _save_batch(self, tenant: str, thread_id: str, row: NewRow, delta: Delta, *, replaces: bool) -> Batch:
-        """The transaction of a save. The insert is its third statement if it may replace a checkpoint, else its second."""
+        """The transaction of a save. Its second statement inserts; its third does if it may replace a checkpoint."""
         threads, checkpoints, base = self.sql.threads, self.sql.checkpoints, delta.base
         statements: list[Statement] = []
         if base is None:
@@ -251,9 +236,7 @@ class CheckpointOperations:
 
     # Threads
 
-    def list_threads(
-        self, tenant: str, limit: int = 100, pattern: str = "*", offset: int = 0
-    ) -> Operation[list[str]]:
+    def list_threads(self, tenant: str, limit: int = 100, pattern: str = "*", offset: int = 0) -> Operation[list[str]]:
         """Ids of threads that match a glob, most recently saved first. One round trip."""
         check_text(pattern, "Pattern")
         limit, offset = check_limit(limit), check_limit(offset, "offset")
@@ -297,29 +280,60 @@ class CheckpointOperations:
         (found,) = yield Batch.of(self.sql.queries.get_metadata(tenant, thread_id, checkpoint_id))
         return _info((thread_id, *found.rows[0])) if found.rows else None
 
-    def query_by_metadata(
-        self, tenant: str, key: str, value: Any, limit: int = 100
-    ) -> Operation[list[CheckpointInfo]]:
+    def query_by_metadata(self, tenant: str, key: str, value: Any, limit: int = 100) -> Operation[list[CheckpointInfo]]:
         """Checkpoints whose metadata has this top-level pair, newest first. One round trip.
 
         Values are compared as JSON: 1 and 1.0 are equal, 1 and true are not, objects in any order of keys.
         """
-        check_text(key, "Metadata key")
-        limit = check_limit(limit)
-        encode_metadata({key: value})
-        keys = json.dumps([pair_key(key, value), TOO_MANY_PAIRS])
+        limit, keys = self._check_pair(key, value, limit)
         matches: list[CheckpointInfo] = []
         offset = 0
         while len(matches) < limit:
             (found,) = yield Batch.of(self.sql.queries.find_by_metadata(tenant, keys, limit, offset))
-            candidates = [_info(row) for row in found.rows]
-            matches += [
-                info for info in candidates if key in info["metadata"] and same_json(info["metadata"][key], value)
-            ]
+            matches += [info for info in map(_info, found.rows) if has_pair(info["metadata"], key, value)]
             if len(found.rows) < limit:
                 break
             offset += limit
         return matches[:limit]
+
+    def states_by_metadata(
+        self, tenant: str, key: str, value: Any, limit: int = 100
+    ) -> Operation[list[tuple[CheckpointInfo, bytes]]]:
+        """As `query_by_metadata`, each with the text of its state. One round trip."""
+        limit, keys = self._check_pair(key, value, limit)
+        matches: list[tuple[CheckpointInfo, bytes]] = []
+        offset = 0
+        while len(matches) < limit:
+            (found,) = yield Batch.of(self.sql.queries.load_by_metadata(tenant, keys, limit, offset))
+            states = _states(found.rows)
+            matches += [(info, text) for info, text in states if has_pair(info["metadata"], key, value)]
+            if len(states) < limit:
+                break
+            offset += limit
+        return matches[:limit]
+
+    def newest_states(self, tenant: str, limit: int, offset: int = 0) -> Operation[list[tuple[CheckpointInfo, bytes]]]:
+        """Each thread's newest checkpoint with the text of its state, most recently saved first. One round trip."""
+        limit, offset = check_limit(limit), check_limit(offset, "offset")
+        (found,) = yield Batch.of(self.sql.queries.load_newest(tenant, limit, offset))
+        return _states(found.rows)
+
+    def search_data(self, tenant: str, path: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
+        """Threads whose newest state holds a value under a top-level key; a round trip for every few threads."""
+        limit = check_limit(limit)
+        found: list[dict[str, Any]] = []
+        offset = 0
+        while len(found) < limit:
+            page = yield from self.newest_states(tenant, SEARCH_DATA_PAGE, offset)
+            for info, text in page:
+                data = decode_json(text)
+                if path in data and contains(data[path], value):
+                    place = {"thread_id": info["thread_id"], "checkpoint_id": info["checkpoint_id"]}
+                    found.append({**place, "data": data})
+            offset += len(page)
+            if len(page) < SEARCH_DATA_PAGE:
+                break
+        return found[:limit]
 
     def search(self, tenant: str, query: str, limit: int = 10) -> Operation[list[SearchHit]]:
         """Checkpoints whose text matches words of a query, best first, the newest of equals first. One round trip.
@@ -343,7 +357,7 @@ class CheckpointOperations:
                     checkpoint_id=place[1],
                     score=float(cast(float, score)),
                     snippet=snippet(cast(str, text), query),
-                    created_at=_aware(created_at),
+                    created_at=aware(created_at),
                 )
         return list(hits.values())
 
@@ -369,7 +383,7 @@ class CheckpointOperations:
                 HistoryEntry(
                     checkpoint_id=cast(str, checkpoint_id),
                     parent_id=cast("str | None", names.get(parent)),
-                    created_at=_aware(created_at),
+                    created_at=aware(created_at),
                     size_bytes=cast(int, size),
                     metadata=json.loads(cast(str, metadata)) if metadata else {},
                 )
@@ -398,14 +412,52 @@ class CheckpointOperations:
         """Ask the server for its version, time and whether it takes writes. One round trip."""
         (found,) = yield Batch.of(self.sql.queries.health())
         version, read_only, now = found.rows[0]
-        return Health(ok=True, server_version=str(version), read_only=bool(read_only), server_time=_aware(now))
+        return Health(ok=True, server_version=str(version), read_only=bool(read_only), server_time=aware(now))
 
-    # Cleaning up
+    def _check_pair(self, key: object, value: Any, limit: object) -> tuple[int, str]:
+        """The limit, and the keys under which checkpoints with this pair are indexed."""
+        name = check_text(key, "Metadata key")
+        encode_metadata({name: value})
+        return check_limit(limit), json.dumps([pair_key(name, value), TOO_MANY_PAIRS])
+
+    # Rewriting and cleaning up
+
+    def rewrite_thread(self, tenant: str, thread_id: str, change: Callable[[bytes], NewCheckpoint]) -> Operation[None]:
+        """Replace the state of every checkpoint of a thread, in place: ids, order, times and metadata stay.
+
+        Args:
+            tenant: The thread's tenant.
+            thread_id: The thread.
+            change: From a state's text, the new state with its search text. It may be asked again for the same state.
+
+        Raises:
+            Unavailable: The thread was being written to all the time.
+        """
+        for _ in range(_REWRITES):
+            (found,) = yield Batch.of(self.sql.maintenance.read_thread(tenant, thread_id))
+            if not found.rows:
+                return
+            read_seq = cast(int, found.rows[0][-1])
+            rows = rewritten(found.rows, change, compression=self.config.compression)
+            locked, *_ = yield Batch.of(
+                *self.sql.maintenance.clear_unchanged(tenant, thread_id, read_seq),
+                *(self.sql.maintenance.put_row(tenant, thread_id, read_seq, row) for row in rows),
+            )
+            if locked.affected:
+                self.known.forget((tenant, thread_id))
+                return
+        raise Unavailable(f"Thread {thread_id!r} was saved to all the time; try again when it is quiet.")
+
+    def threads_with_old_messages(self, tenant: str, before: datetime, after: str, limit: int) -> Operation[list[str]]:
+        """A page of ids of threads with a checkpoint whose oldest message is from before a time."""
+        moment = as_sql_time(before)
+        (found,) = yield Batch.of(self.sql.maintenance.threads_with_old_messages(tenant, moment, after, limit))
+        return [cast(str, row[0]) for row in found.rows]
 
     def vacuum(self, tenant: str, older_than_days: float = 30) -> Operation[int]:
         """Remove a tenant's old checkpoints, a few threads at a time; returns how many.
 
-        A thread not saved to for that long goes whole. From others the checkpoints older than that go, never the newest.
+        A thread not saved to for that long goes whole. Others lose checkpoints older than that, never the newest.
         Expired threads go too, and rows that nothing needs any more.
         """
         age_us = _age_us(older_than_days)
@@ -474,16 +526,11 @@ class CheckpointOperations:
             yield from self._remove_idle(cast(str, owner), cast(str, thread_id), _NEVER_US)
 
 
+#: How often a rewrite is begun anew because the thread was changed meanwhile.
+_REWRITES = 10
+
 #: An age that no thread has, in microseconds: a thousand years.
 _NEVER_US = 1_000 * 365 * 86_400 * 1_000_000
-
-
-def assemble_rows(rows: Sequence[Row]) -> tuple[bytes, Lineage]:
-    """Text and lineage from the rows of the load statement."""
-    stored = [StoredRow(cast(int, row[0]), cast(bytes, row[1]), cast(bytes, row[2])) for row in rows]
-    if any(not row.payload for row in stored):
-        raise CorruptCheckpoint("A row that a checkpoint builds on is empty.")
-    return assemble(stored)
 
 
 def _stored_seq(results: Sequence[Result], inserted_at: int) -> int | None:
@@ -499,16 +546,22 @@ def _info(row: Row) -> CheckpointInfo:
         thread_id=cast(str, thread_id),
         checkpoint_id=cast(str, checkpoint_id),
         metadata=json.loads(cast(str, metadata)) if metadata else {},
-        created_at=_aware(created_at),
+        created_at=aware(created_at),
+        updated_at=aware(created_at),
     )
 
 
-def _aware(value: object) -> datetime:
-    return cast(datetime, value).replace(tzinfo=UTC)
+def _states(rows: Sequence[Row]) -> list[tuple[CheckpointInfo, bytes]]:
+    """Each checkpoint with the text of its state, from the rows of the statements that load several."""
+    grouped = groupby(rows, key=lambda row: (row[0], row[1]))
+    states = []
+    for _, group in grouped:
+        lineage = list(group)
+        states.append((_info(lineage[0][:4]), assemble_rows([row[4:] for row in lineage])[0]))
+    return states
 
 
 def _age_us(days: float) -> int:
     if isinstance(days, bool) or not isinstance(days, int | float) or not 0 <= days <= 365_000:
         raise InvalidInput(f"older_than_days must be a number from 0 to 365000, not {days!r:.50}.")
     return int(days * 86_400 * 1_000_000)
-

@@ -20,8 +20,8 @@ TextOf: TypeAlias = Callable[[Mapping[str, Any], Delta], tuple[str, bool]]
 def text_of_plain(state: Mapping[str, Any], delta: Delta) -> tuple[str, bool]:
     """All text in a state's lists, as far as its parent does not have it, and the text of its other fields."""
     continues = not delta.discontinued and bool(delta.news)
-    shared = []
-    head = []
+    shared: list[str] = []
+    head: list[str] = []
     for name, value in state.items():
         if isinstance(value, list):
             shared.extend(strings(value[delta.news.get(name, 0) if continues else 0 :]))

@@ -11,25 +11,20 @@ from ..engine.methods import awaited, blocking
 from ..engine.operation import Operation
 from ..engine.synchronous import SyncEngine
 from ..errors import ConfigError
-from .arguments import check_limit
 from .codec import check_json_object, decode_json, encode
 from .delta import Delta
-from .matching import contains
+from .new import NewCheckpoint
 from .operations import (
     CheckpointInfo,
     CheckpointOperations,
     DiskUsage,
     Health,
     HistoryEntry,
-    NewCheckpoint,
     SearchHit,
 )
 from .searchable import text_of_plain
 
 State = dict[str, Any]
-
-#: Threads whose states `search_data` reads at a time.
-SEARCH_DATA_PAGE = 50
 
 
 class StoreOperations:
@@ -141,20 +136,7 @@ class StoreOperations:
         Returns:
             Dicts of ``thread_id``, ``checkpoint_id`` and ``data``, most recently saved first.
         """
-        limit = check_limit(limit)
-        found: list[dict[str, Any]] = []
-        offset = 0
-        while len(found) < limit:
-            page = yield from self.checkpoints.list_threads(self._tenant, SEARCH_DATA_PAGE, "*", offset)
-            for thread_id in page:
-                loaded = yield from self.checkpoints.load(self._tenant, thread_id)
-                data = None if loaded is None else decode_json(loaded[1])
-                if loaded is not None and path in data and contains(data[path], value):
-                    found.append({"thread_id": thread_id, "checkpoint_id": loaded[0], "data": data})
-            offset += len(page)
-            if len(page) < SEARCH_DATA_PAGE:
-                break
-        return found[:limit]
+        return (yield from self.checkpoints.search_data(self._tenant, path, value, limit))
 
     def list_with_metadata(self, limit: int = 100) -> Operation[list[CheckpointInfo]]:
         """The newest checkpoint of each thread, most recently saved first."""

@@ -100,7 +100,8 @@ UPDATE {checkpoints} c
           UNION ALL
           SELECT b.seq, b.base_seq
             FROM unused
-            JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = unused.base_seq AND b.seq <> unused.seq
+            JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = unused.base_seq
+                                AND b.seq <> unused.seq
            WHERE b.checkpoint_id IS NULL
              AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
                               WHERE k.tenant = %s AND k.thread_id = %s AND k.base_seq = b.seq

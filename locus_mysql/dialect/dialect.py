@@ -22,7 +22,11 @@ class Dialect:
     """
 
     def __init__(
-        self, table_prefix: str = "locus_", *, search: bool = True, search_parser: Literal["default", "ngram"] = "default"
+        self,
+        table_prefix: str = "locus_",
+        *,
+        search: bool = True,
+        search_parser: Literal["default", "ngram"] = "default",
     ) -> None:
         self.threads_table = f"{table_prefix}threads"
         self.checkpoints_table = f"{table_prefix}checkpoints"

@@ -8,7 +8,8 @@ from .checkpoints import NewRow
 from .statement import Statement
 from .template import Statements
 
-# Threads to clean up, page by page along the primary key. Those idle past the cut-off go whole, others lose what is old.
+# Threads to clean up, page by page along the primary key. Those idle past the cut-off go whole, others lose what is
+# old.
 THREADS_BEFORE = """
 SELECT t.thread_id, t.updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND, t.last_seq
   FROM {threads} t
@@ -164,7 +165,8 @@ SELECT DISTINCT c.thread_id
 """
 
 READ_THREAD = """
-SELECT c.seq, c.token, c.payload, c.checkpoint_id, c.base_seq, c.metadata, c.metadata_keys, c.created_at, t.last_seq
+SELECT c.seq, c.token, c.payload, c.checkpoint_id, c.base_seq, c.parent_seq, c.metadata, c.metadata_keys, c.created_at,
+       t.last_seq
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
  WHERE c.tenant = %s AND c.thread_id = %s AND {LIVE}

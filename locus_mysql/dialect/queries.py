@@ -75,6 +75,52 @@ SELECT recent.thread_id, newest.checkpoint_id, newest.metadata, newest.created_a
  ORDER BY recent.updated_at DESC, recent.thread_id
 """
 
+# The states of several checkpoints at once: those chosen, each with the rows it builds on, newest first.
+LOAD_CHOSEN = """
+WITH RECURSIVE chosen AS ({chosen}),
+lineage (thread_id, chosen_seq, seq, base_seq) AS (
+  SELECT thread_id, seq, seq, base_seq FROM chosen
+  UNION ALL
+  SELECT lineage.thread_id, lineage.chosen_seq, b.seq, b.base_seq
+    FROM lineage
+    JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = lineage.thread_id AND b.seq = lineage.base_seq
+   WHERE lineage.base_seq <> lineage.seq
+)
+SELECT chosen.thread_id, chosen.checkpoint_id, chosen.metadata, chosen.created_at, c.seq, c.token, c.payload
+  FROM lineage
+  JOIN chosen ON chosen.thread_id = lineage.thread_id AND chosen.seq = lineage.chosen_seq
+  JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = lineage.thread_id AND c.seq = lineage.seq
+ ORDER BY chosen.place, c.seq DESC
+"""
+
+# The newest checkpoint of each of some threads, most recently saved first.
+CHOOSE_NEWEST = """
+SELECT recent.thread_id, newest.*, ROW_NUMBER() OVER (ORDER BY recent.updated_at DESC, recent.thread_id) AS place
+  FROM (SELECT t.tenant, t.thread_id, t.first_seq, t.updated_at
+          FROM {threads} t
+         WHERE t.tenant = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+         ORDER BY t.updated_at DESC, t.thread_id
+         LIMIT %s OFFSET %s) AS recent
+  JOIN LATERAL (SELECT c.seq, c.base_seq, c.checkpoint_id, c.metadata, c.created_at
+                  FROM {checkpoints} c
+                 WHERE c.tenant = recent.tenant AND c.thread_id = recent.thread_id AND c.checkpoint_id IS NOT NULL
+                   AND c.seq >= recent.first_seq
+                 ORDER BY c.seq DESC
+                 LIMIT 1) AS newest
+"""
+
+# Checkpoints with one of some metadata keys, newest first, as FIND_BY_METADATA.
+CHOOSE_BY_METADATA = """
+SELECT found.*, ROW_NUMBER() OVER (ORDER BY found.created_at DESC, found.seq DESC) AS place
+  FROM (SELECT c.thread_id, c.seq, c.base_seq, c.checkpoint_id, c.metadata, c.created_at
+          FROM {checkpoints} c
+          JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+         WHERE c.tenant = %s AND JSON_OVERLAPS(c.metadata_keys, CAST(%s AS JSON)) AND c.checkpoint_id IS NOT NULL
+           AND {LIVE}
+         ORDER BY c.created_at DESC, c.seq DESC
+         LIMIT %s OFFSET %s) AS found
+"""
+
 HISTORY = """
 SELECT c.seq, c.checkpoint_id, c.parent_seq, c.created_at, LENGTH(c.payload), c.metadata
   FROM {checkpoints} c
@@ -107,6 +153,16 @@ class QueryStatements(Statements):
     def find_by_metadata(self, tenant: str, keys: str, limit: int, offset: int) -> Statement:
         """Thread, id, metadata and time of checkpoints with one of these metadata keys, newest first."""
         return Statement(self._text(FIND_BY_METADATA), (tenant, keys, limit, offset))
+
+    def load_newest(self, tenant: str, limit: int, offset: int) -> Statement:
+        """Thread, id, metadata, time and rows of the newest checkpoint of some threads, most recently saved first."""
+        text = self._text(LOAD_CHOSEN.replace("{chosen}", CHOOSE_NEWEST.strip()))
+        return Statement(text, (tenant, limit, offset, tenant, tenant))
+
+    def load_by_metadata(self, tenant: str, keys: str, limit: int, offset: int) -> Statement:
+        """As `find_by_metadata`, with the rows of each checkpoint."""
+        text = self._text(LOAD_CHOSEN.replace("{chosen}", CHOOSE_BY_METADATA.strip()))
+        return Statement(text, (tenant, keys, limit, offset, tenant, tenant))
 
     def search(self, tenant: str, query: str, limit: int) -> Statement:
         """Thread, id, time, score and text of the best hits."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..config import MySQLConfig
-from .adapter import AsyncAdapter
+from .awaited import AsyncAdapter
 from .base import AsyncConnection, Endpoint, Result, SyncConnection
 from .pymysql import PyMySQLConnection
-from .pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login, take_result
+from .pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login, query
 from .values import CONVERTERS
 
 
@@ -43,15 +43,7 @@ class AiomysqlConnection(AsyncAdapter):
 
     async def send(self, packet: bytes) -> list[Result]:
         """See `AsyncAdapter.send`."""
-        library = self.library
-        await library.query(packet)
-        result, following = take_result(library)
-        results = [result]
-        while following:
-            await library.next_result()
-            result, following = take_result(library)
-            results.append(result)
-        return results
+        return await query(self.library, packet)
 
     async def send_ping(self) -> None:
         """See `AsyncAdapter.send_ping`."""

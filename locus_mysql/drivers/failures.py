@@ -76,9 +76,7 @@ def _reason(error: Exception) -> str:
     """Why, in words that hold no part of a packet."""
     if isinstance(error, TimeoutError) or type(error).__name__ in _TIMEOUTS:
         return "no answer within the time limit"
-    numbered = getattr(error, "errno", None) or (
-        error.args and isinstance(error.args[0], int) and error.args[0]
-    )
+    numbered = getattr(error, "errno", None) or (error.args and isinstance(error.args[0], int) and error.args[0])
     if isinstance(error, OSError) or numbered:
         return str(error).rstrip(".") or type(error).__name__
     return type(error).__name__

@@ -46,9 +46,7 @@ def _render_one(statement: Statement) -> bytes:
     pieces = _pieces(statement.sql)
     params = statement.params
     if len(params) != len(pieces) - 1:
-        raise TypeError(
-            f"The statement has {len(pieces) - 1} places for parameters, but {len(params)} were given."
-        )
+        raise TypeError(f"The statement has {len(pieces) - 1} places for parameters, but {len(params)} were given.")
     parts = [pieces[0]]
     for param, piece in zip(params, pieces[1:], strict=True):
         parts.append(literal(param))

@@ -14,8 +14,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..config import MySQLConfig
-from .adapter import Adapter, AsyncAdapter, SyncAdapter
+from .adapter import Adapter
+from .awaited import AsyncAdapter
 from .base import AsyncConnection, Endpoint, Result, Row, SyncConnection
+from .blocking import SyncAdapter
 from .values import decoder
 
 
@@ -149,9 +151,7 @@ def _hook_in(adapter: Adapter) -> None:
 def _client_flags(config: MySQLConfig) -> int:
     from mysql.connector.constants import ClientFlag
 
-    flags = ClientFlag.get_default() & ~(
-        ClientFlag.FOUND_ROWS | ClientFlag.LOCAL_FILES | ClientFlag.MULTI_STATEMENTS
-    )
+    flags = ClientFlag.get_default() & ~(ClientFlag.FOUND_ROWS | ClientFlag.LOCAL_FILES | ClientFlag.MULTI_STATEMENTS)
     return int(flags | ClientFlag.MULTI_STATEMENTS if config.pipeline else flags)
 
 

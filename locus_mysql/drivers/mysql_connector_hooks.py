@@ -58,9 +58,7 @@ def blocking_class() -> Any:
             self._ssl_disabled = self.tls is None
             super()._do_handshake()
             greeting: Any = self._handshake
-            self.judge(
-                _text(greeting["server_version_original"]), bool(greeting["capabilities"] & ClientFlag.SSL)
-            )
+            self.judge(_text(greeting["server_version_original"]), bool(greeting["capabilities"] & ClientFlag.SSL))
             _use_tls_blocking(self._socket, self.tls, self.tls_host)
             if not self.private:
                 self._authenticator = Authenticator()
@@ -108,9 +106,7 @@ def awaited_class() -> Any:
             self._ssl_disabled = self.tls is None
             await super()._do_handshake()
             greeting: Any = self._handshake
-            self.judge(
-                _text(greeting["server_version_original"]), bool(greeting["capabilities"] & ClientFlag.SSL)
-            )
+            self.judge(_text(greeting["server_version_original"]), bool(greeting["capabilities"] & ClientFlag.SSL))
             _use_tls_awaited(self._socket, self.tls, self.tls_host)
             if not self.private:
                 self._authenticator = Authenticator()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..config import MySQLConfig
-from .adapter import SyncAdapter
 from .base import AsyncConnection, Endpoint, Result, SyncConnection
+from .blocking import SyncAdapter
 from .pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login, take_result
 from .threaded import ThreadedConnection
 from .values import CONVERTERS
@@ -43,20 +43,15 @@ class PyMySQLConnection(SyncAdapter):
         before_login(self.library, self.judge, private_channel=self.private)
         self.library.connect()
         after_login(self.library)
-        self.library._read_timeout = (
-            config.read_timeout_s
-        )  # until here connect_timeout_s held, also for reading
+        self.library._read_timeout = config.read_timeout_s  # until here connect_timeout_s held, also for reading
 
     def send(self, packet: bytes) -> list[Result]:
         """See `SyncAdapter.send`."""
-        library = self.library
-        library.query(packet)
-        result, following = take_result(library)
-        results = [result]
+        self.library.query(packet)
+        results, following = take_result(self.library, [])
         while following:
-            library.next_result()
-            result, following = take_result(library)
-            results.append(result)
+            self.library.next_result()
+            results, following = take_result(self.library, results)
         return results
 
     def send_ping(self) -> None:

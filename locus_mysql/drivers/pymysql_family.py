@@ -39,9 +39,7 @@ def before_login(library: Any, judge: Callable[[str, bool], None], *, private_ch
 
     def guarded_answer(plugin: bytes, packet: Any) -> Any:
         if plugin == b"mysql_clear_password" and not private_channel:
-            raise ConfigError(
-                "The server asks for the password in clear text, and the connection has no TLS. Use TLS."
-            )
+            raise ConfigError("The server asks for the password in clear text, and the connection has no TLS. Use TLS.")
         return answer(plugin, packet)
 
     library._request_authentication = judged_login
@@ -54,14 +52,21 @@ def after_login(library: Any) -> None:
     library.__dict__.pop("_process_auth", None)
 
 
-def take_result(library: Any) -> tuple[Result, bool]:
-    """The result just read, and whether another one follows."""
+async def query(library: Any, packet: bytes) -> list[Result]:
+    """Send one packet and read every result, with aiomysql or asyncmy."""
+    await library.query(packet)
+    results, following = take_result(library, [])
+    while following:
+        await library.next_result()
+        results, following = take_result(library, results)
+    return results
+
+
+def take_result(library: Any, results: list[Result]) -> tuple[list[Result], bool]:
+    """Add the result just read to the results; also tell whether another one follows."""
     result = library._result
-    if result.has_next:
-        following = True  # the library needs it to go on
-    else:
-        following = False
-        library._result = None  # else the rows would be kept until the next statement
-    if result.rows is None:
-        return Result((), result.affected_rows, result.insert_id), following
-    return Result(result.rows), following
+    following = bool(result.has_next)
+    if not following:
+        library._result = None  # else it would keep the rows until the next statement
+    taken = Result((), result.affected_rows, result.insert_id) if result.rows is None else Result(result.rows)
+    return [*results, taken], following

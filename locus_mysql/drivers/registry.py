@@ -13,12 +13,10 @@ from .pymysql import PyMySQLDriver
 
 #: The drivers of this package, and the module of each that must be installed.
 _LIBRARIES = {
-    driver.name: driver.library
-    for driver in (MySQLConnectorDriver, AiomysqlDriver, PyMySQLDriver, AsyncmyDriver)
+    driver.name: driver.library for driver in (MySQLConnectorDriver, AiomysqlDriver, PyMySQLDriver, AsyncmyDriver)
 }
 _drivers: dict[str, Driver] = {
-    driver.name: driver
-    for driver in (MySQLConnectorDriver(), AiomysqlDriver(), PyMySQLDriver(), AsyncmyDriver())
+    driver.name: driver for driver in (MySQLConnectorDriver(), AiomysqlDriver(), PyMySQLDriver(), AsyncmyDriver())
 }
 
 
@@ -47,12 +45,9 @@ def find_driver(name: str) -> Driver:
     library = getattr(driver, "library", None)
     if _LIBRARIES.get(name) == library and not _is_installed(library):
         installed = [other for other, module in _LIBRARIES.items() if _is_installed(module)]
-        advice = (
-            f"Installed: {', '.join(installed)}." if installed else "No other driver's is installed either."
-        )
+        advice = f"Installed: {', '.join(installed)}." if installed else "No other driver's is installed either."
         raise DriverMissing(
-            f"The library of driver {name!r} is not installed. Run pip install 'locus-mysql[{name}]'. "
-            f"{advice}"
+            f"The library of driver {name!r} is not installed. Run pip install 'locus-mysql[{name}]'. {advice}"
         )
     return driver
 

@@ -12,14 +12,12 @@ from typing import Any, TypeAlias, TypeVar
 
 from ..config import MySQLConfig
 from ..dialect.statement import Statement
-from .adapter import SyncAdapter
+from .adapter import GOODBYE_S
 from .base import ConnectionLost, Endpoint, Result
+from .blocking import SyncAdapter
 
 _T = TypeVar("_T")
 _Job: TypeAlias = tuple["Future[Any]", Callable[[], Any]]
-
-#: Longest wait for a goodbye to be sent, in seconds.
-_GOODBYE_S = 1.0
 
 
 class Worker:
@@ -75,9 +73,7 @@ class ThreadedConnection:
         self.max_allowed_packet = blocking.max_allowed_packet
 
     @classmethod
-    async def open(
-        cls, adapter: type[SyncAdapter], config: MySQLConfig, endpoint: Endpoint
-    ) -> ThreadedConnection:
+    async def open(cls, adapter: type[SyncAdapter], config: MySQLConfig, endpoint: Endpoint) -> ThreadedConnection:
         """Connect in a new thread."""
         worker = Worker(f"locus-mysql {endpoint}")
         attempts: list[SyncAdapter] = []
@@ -115,7 +111,7 @@ class ThreadedConnection:
         try:
             if not self.closed:
                 with suppress(Exception):
-                    async with asyncio.timeout(_GOODBYE_S):
+                    async with asyncio.timeout(GOODBYE_S):
                         await asyncio.wrap_future(self._worker.submit(self._blocking.close))
         finally:
             self.abort()

@@ -21,8 +21,7 @@ T = TypeVar("T")
 
 
 class AsyncEngine:
-    """Runs operations. It may be used from any number of tasks, threads and event loops, and after a fork: each loop has
-    a pool of its own.
+    """Runs operations, in any number of tasks, threads and event loops, also after a fork. Each loop has its own pool.
 
     Args:
         config: The options.
@@ -70,7 +69,7 @@ class AsyncEngine:
             while True:
                 try:
                     value = await self._execute(batch, retry)
-                except Exception as error:  # noqa: BLE001 - the operation decides which errors it can deal with
+                except Exception as error:
                     batch = operation.throw(error)
                 else:
                     batch = step(value)

@@ -27,14 +27,14 @@ def ensure_schema(config: MySQLConfig, dialect: Dialect) -> Operation[None]:
     if not missing:
         if config.search and not tables[dialect.checkpoints_table.casefold()][1]:
             raise SchemaMismatch(
-                f"Table {dialect.checkpoints_table!r} was made without a full-text index. Set search=False, or add the index: "
-                f"{dialect.schema.add_search().sql}"
+                f"Table {dialect.checkpoints_table!r} was made without a full-text index. Set search=False, or "
+                f"add the index: {dialect.schema.add_search().sql}"
             )
         return
     if config.ddl_mode == "validate":
         raise SchemaMismatch(
-            f"Database {config.database!r} has no table {' and no '.join(map(repr, missing))}. Make the tables with the "
-            "output of `python -m locus_mysql schema`, or set ddl_mode='create'."
+            f"Database {config.database!r} has no table {' and no '.join(map(repr, missing))}. Make the tables with "
+            "the output of `python -m locus_mysql schema`, or set ddl_mode='create'."
         )
     for statement in dialect.schema.create():
         yield Batch.of(statement)
@@ -44,8 +44,8 @@ def _check_layout(config: MySQLConfig, table: str, comment: str) -> None:
     version = comment.removeprefix(LAYOUT_COMMENT)
     if version == comment or not version.isdecimal():
         raise SchemaMismatch(
-            f"Table {table!r} in database {config.database!r} was not made by locus-mysql. Choose another table_prefix or "
-            "database; nothing was changed."
+            f"Table {table!r} in database {config.database!r} was not made by locus-mysql. Choose another "
+            "table_prefix or database; nothing was changed."
         )
     if int(version) != LAYOUT_VERSION:
         action = "Upgrade locus-mysql" if int(version) > LAYOUT_VERSION else "Migrate the tables (see CHANGELOG.md)"

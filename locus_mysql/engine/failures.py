@@ -65,8 +65,8 @@ def explain(error: DriverError, config: MySQLConfig) -> LocusMySQLError:
     where = ", ".join(str(endpoint) for endpoint in config.endpoints)
     if isinstance(error, ConnectionLost):
         return Unavailable(
-            f"No answer from MySQL at {where} within {config.retry_deadline_s:g} s: {error}. Check that the server runs and "
-            "that host, port and firewall are right; retry_deadline_s says how long to go on trying."
+            f"No answer from MySQL at {where} within {config.retry_deadline_s:g} s: {error}. Check that the server "
+            "runs and that host, port and firewall are right; retry_deadline_s says how long to go on trying."
         )
     if not isinstance(error, ServerError):
         return LocusMySQLError(str(error))
@@ -89,8 +89,8 @@ def explain(error: DriverError, config: MySQLConfig) -> LocusMySQLError:
         )
     if number in _LAYOUT:
         return SchemaMismatch(
-            f"The tables with prefix {config.table_prefix!r} in database {config.database!r} do not have the layout this "
-            f"version uses: {words}. Compare them with `python -m locus_mysql schema`."
+            f"The tables with prefix {config.table_prefix!r} in database {config.database!r} do not have the layout "
+            f"this version uses: {words}. Compare them with `python -m locus_mysql schema`."
         )
     if number in READ_ONLY:
         return ReadOnlyServer(
@@ -104,4 +104,3 @@ def explain(error: DriverError, config: MySQLConfig) -> LocusMySQLError:
             "retry_deadline_s."
         )
     return SetupError(f"MySQL at {where} refused a statement: {words}.")
-

@@ -70,4 +70,3 @@ def _dressed(method: M, operation: Callable[..., Operation[Any]]) -> M:
     method.__signature__ = signature.replace(return_annotation=returned)  # type: ignore[attr-defined]
     method.__annotations__ = {**operation.__annotations__, "return": returned}
     return method
-

@@ -15,7 +15,15 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ..config import MySQLConfig
-from ..drivers.base import AsyncConnection, ConnectionLost, Driver, DriverError, Endpoint, ServerError, SyncConnection
+from ..drivers.base import (
+    AsyncConnection,
+    ConnectionLost,
+    Driver,
+    DriverError,
+    Endpoint,
+    ServerError,
+    SyncConnection,
+)
 from ..errors import PoolTimeout
 from .failures import CROWDED, READ_ONLY
 
@@ -87,8 +95,8 @@ class IdleConnections(Generic[C]):
 def pool_timeout(config: MySQLConfig) -> PoolTimeout:
     """The error of a caller that waited too long for a connection."""
     return PoolTimeout(
-        f"All {config.pool_size} connections were in use for {config.pool_timeout_s:g} s. Raise pool_size (the server's "
-        "max_connections permitting), or pool_timeout_s."
+        f"All {config.pool_size} connections were in use for {config.pool_timeout_s:g} s. Raise pool_size (the "
+        "server's max_connections permitting), or pool_timeout_s."
     )
 
 

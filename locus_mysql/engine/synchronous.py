@@ -60,7 +60,7 @@ class SyncEngine:
             while True:
                 try:
                     value = self._execute(batch, retry)
-                except Exception as error:  # noqa: BLE001 - the operation decides which errors it can deal with
+                except Exception as error:
                     batch = operation.throw(error)
                 else:
                     batch = operation.send(value)

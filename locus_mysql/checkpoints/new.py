@@ -1,0 +1,30 @@
+"""What an operation is asked to save: `NewCheckpoint`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .codec import EncodedState
+from .delta import Delta
+
+
+@dataclass(frozen=True, slots=True)
+class NewCheckpoint:
+    """What to save.
+
+    Args:
+        state: The encoded state.
+        search_text: From the delta, the text to index and whether it only adds to the parent's.
+        checkpoint_id: Its id; a random one if None. An id that exists moves to the new state.
+        metadata: For queries.
+        provisional: Whether a later save will supersede it, and it be deleted then.
+        oldest_at: The time of the state's oldest message, as text in UTC.
+    """
+
+    state: EncodedState
+    search_text: Callable[[Delta], tuple[str, bool]]
+    checkpoint_id: str | None = None
+    metadata: object = None
+    provisional: bool = False
+    oldest_at: str | None = None

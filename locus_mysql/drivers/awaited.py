@@ -1,0 +1,145 @@
+"""Opening, sending, failing and closing with a library on asyncio; an adapter adds how it does a step."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from abc import abstractmethod
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Self
+
+from ..config import MySQLConfig
+from ..dialect.statement import Statement
+from . import session
+from .adapter import GOODBYE_S, Adapter, as_loss
+from .base import ConnectionLost, Endpoint, Result
+from .failures import translate
+from .sockets import abort_transport, configure, guard_at_fork
+from .tls import NoTLSOffered, no_tls, tls_attempts
+
+
+class AsyncAdapter(Adapter):
+    """Base of the adapters of libraries on asyncio. One belongs to the event loop that opened it."""
+
+    def __init__(self, config: MySQLConfig, endpoint: Endpoint, tls: ssl.SSLContext | None) -> None:
+        super().__init__(config, endpoint, tls)
+        self._loop = asyncio.get_running_loop()
+        # Neither libraries nor asyncio limit a packet's sending apart from its answer: one limit for both.
+        self._limit_s = config.write_timeout_s + config.read_timeout_s
+
+    @classmethod
+    async def open(cls, config: MySQLConfig, endpoint: Endpoint) -> Self:
+        """Connect, log in and set the session up."""
+        for tls in tls_attempts(config, endpoint):
+            connection = cls(config, endpoint, tls)
+            try:
+                async with asyncio.timeout(config.connect_timeout_s):
+                    await connection.log_in()
+                    configure(connection.socket())
+                    guard_at_fork(connection)
+                    results = await connection._send_each(connection.packets(session.SETUP))
+                connection.max_allowed_packet = session.max_allowed_packet(results)
+            except NoTLSOffered:
+                connection.abort()
+                continue
+            except Exception as error:
+                failure = translate(error, endpoint, connecting=True)
+                connection.abort()
+                raise failure from None
+            except BaseException:
+                connection.abort()
+                raise
+            return connection
+        raise no_tls(config, endpoint)
+
+    async def execute(self, statements: Sequence[Statement]) -> list[Result]:
+        """See `base.AsyncConnection.execute`."""
+        packets = self.packets(statements)
+        self._check_loop()
+        try:
+            async with asyncio.timeout(self._limit_s):
+                results = await self._send_each(packets)
+        except Exception as error:
+            raise self.failure(error) from None
+        except BaseException:  # also a cancelled task: the answer is on its way and would be taken for the next one's
+            self.abort()
+            raise
+        return self.check_count(statements, results)
+
+    async def ping(self) -> None:
+        """See `base.AsyncConnection.ping`."""
+        self.packets(())
+        self._check_loop()
+        try:
+            async with asyncio.timeout(self._limit_s):
+                await self.send_ping()
+        except Exception as error:
+            self.abort()
+            raise as_loss(error, self.endpoint) from None
+        except BaseException:
+            self.abort()
+            raise
+
+    async def close(self) -> None:
+        """See `base.AsyncConnection.close`."""
+        polite = not self.closed and asyncio.get_running_loop() is self._loop
+        transport = self.transport()
+        try:
+            self.closed = True
+            if polite:
+                with suppress(Exception):
+                    async with asyncio.timeout(GOODBYE_S):
+                        await self.say_goodbye()
+        finally:
+            abort_transport(transport, self._loop)
+            self.abort()
+
+    def abort(self) -> None:
+        """See `base.AsyncConnection.abort`."""
+        self.closed = True
+        with suppress(Exception):
+            abort_transport(self.transport(), self._loop)
+            self.discard()
+
+    def socket(self) -> Any:
+        """The socket as asyncio shows it, or None while there is none."""
+        transport = self.transport()
+        return None if transport is None else transport.get_extra_info("socket")
+
+    async def _send_each(self, packets: Sequence[bytes]) -> list[Result]:
+        results = []
+        for packet in packets:
+            results += await self.send(packet)
+        return results
+
+    def _check_loop(self) -> None:
+        if asyncio.get_running_loop() is not self._loop:
+            self.abort()
+            raise ConnectionLost(
+                f"The connection to MySQL at {self.endpoint} belongs to another event loop and was dropped."
+            )
+
+    @abstractmethod
+    def transport(self) -> Any:
+        """The asyncio transport in use, or None while there is none."""
+
+    @abstractmethod
+    async def log_in(self) -> None:
+        """Connect and authenticate; call `judge` in between."""
+
+    @abstractmethod
+    async def send(self, packet: bytes) -> list[Result]:
+        """Run one packet of statements and read every result."""
+
+    @abstractmethod
+    async def send_ping(self) -> None:
+        """One COM_PING."""
+
+    @abstractmethod
+    async def say_goodbye(self) -> None:
+        """Send COM_QUIT."""
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Leave the library nothing to clean up; the transport was aborted."""

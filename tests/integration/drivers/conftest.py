@@ -1,0 +1,37 @@
+"""Connections of every driver and side, closed after the test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from ..conftest import MakeConfig
+from .sides import SIDES, Line, Side
+
+Connect = Callable[..., Awaitable[Line]]
+
+
+@pytest.fixture(params=SIDES, ids=repr)
+def side(request: pytest.FixtureRequest) -> Side:
+    return request.param
+
+
+@pytest.fixture
+async def connect(side: Side, make_config: MakeConfig) -> AsyncIterator[Connect]:
+    """``await connect(**options)``: a connection of the driver and side under test."""
+    lines: list[Line] = []
+
+    async def open_line(**options: object) -> Line:
+        line = await side.open(make_config(**options))
+        lines.append(line)
+        return line
+
+    yield open_line
+    for line in lines:
+        await line.close()
+
+
+@pytest.fixture
+async def line(connect: Connect) -> Line:
+    return await connect()
