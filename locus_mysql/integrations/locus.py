@@ -31,8 +31,8 @@ from .retention import FirstSaved
 from .tenancy import Tenancy
 
 #: Where a Locus run lists the saves of its turn that the turn's last save will supersede and delete. From
-#: ``locus.agent.runtime_loop.ITERATION_CHECKPOINTS_KEY`` of locus-sdk 3.0.1; unknown to another version it only means that
-#: those saves are stored as lasting ones.
+#: ``locus.agent.runtime_loop.ITERATION_CHECKPOINTS_KEY`` of locus-sdk 3.0.1. Should another version use another name,
+#: those saves would be stored as lasting ones.
 ITERATION_CHECKPOINTS_KEY = "_locus_iteration_checkpoints"
 
 #: Of a longer message only this many characters are searched.
@@ -143,8 +143,8 @@ class LocusOperations:
         """Checkpoints whose messages hold words of a query, best first, the newest of equals first.
 
         A text belongs to the checkpoint that added it; system messages are left out, of long messages the first 10,000
-        characters count. Words under three letters and MySQL's stop words are not found. What an unfinished turn said is
-        found once the turn is finished.
+        characters count. Words under three letters and MySQL's stop words are not found. What an unfinished turn said
+        is found once the turn is finished.
 
         Returns:
             Dicts of ``thread_id``, ``checkpoint_id``, ``score``, ``snippet`` and ``created_at``.
@@ -160,7 +160,8 @@ class LocusOperations:
     def get_metadata(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[dict[str, Any] | None]:
         """Id, metadata and time of a checkpoint, or of a thread's newest; None if there is none."""
         check_thread_id(thread_id)
-        return (yield from self.checkpoints.get_metadata(self.tenancy.of(thread_id), thread_id, checkpoint_id))
+        info = yield from self.checkpoints.get_metadata(self.tenancy.of(thread_id), thread_id, checkpoint_id)
+        return None if info is None else {**info}
 
     def vacuum(self, older_than_days: float = 30) -> Operation[int]:
         """Remove the tenant's checkpoints older than this many days; returns how many.
@@ -234,8 +235,8 @@ class LocusOperations:
     ) -> Operation[int]:
         """Drop exchanges older than this from the tenant's checkpoints, also where nobody saves any more.
 
-        Every state that holds one is rewritten in place: ids, order, times and metadata stay. A thread is changed in one
-        transaction, or begun again if it is saved to meanwhile. Only messages stamped by a save are old: see
+        Every state that holds one is rewritten in place: ids, order, times and metadata stay. A thread is changed in
+        one transaction, or begun again if it is saved to meanwhile. Only messages stamped by a save are old: see
         ``stamp_messages``.
 
         Args:
@@ -304,8 +305,8 @@ class MySQLCheckpointer(BaseCheckpointer):
         config: The options; or give them as keywords.
         tenant_of: ``(thread_id) -> tenant``, for thread ids that carry it.
         message_retention: Drop exchanges older than this at every save, as ``locus.memory.retention`` describes.
-        stamp_messages: Stamp each message with the time of its first save, so that `purge_messages` can tell its age. On by
-            itself with ``message_retention``; off otherwise, as a stamped message differs from the one saved.
+        stamp_messages: Stamp each message with the time of its first save, so that `purge_messages` can tell its age.
+            On by itself with ``message_retention``; off otherwise, as a stamped message differs from the one saved.
         options: Options of `MySQLConfig`.
 
     Example:
@@ -504,7 +505,7 @@ def mysql_checkpointer(
 
 
 def register() -> None:
-    """Make Locus' ``get_checkpointer("mysql")`` and ``get_checkpointer("mysql:database", …)`` return this checkpointer."""
+    """Make Locus' ``get_checkpointer("mysql")`` and ``get_checkpointer("mysql:database")`` return this checkpointer."""
     from locus.memory.registry import register_checkpointer
 
     def factory(config_hint: str | None = None, **options: Any) -> MySQLCheckpointer:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class FirstSaved:
     """Stamps messages with the time they were first saved.
 
-    A run saves several times, and its state in memory is never stamped. So the times given are remembered, for as long as
-    the run holds the message: a message stamped anew at each save would be a changed message, and be stored again.
+    A run saves several times, and its state in memory is never stamped. So the times given are remembered, for as long
+    as the run holds the message: a message stamped anew at each save would be a changed message, and be stored again.
     """
 
     def __init__(self) -> None:

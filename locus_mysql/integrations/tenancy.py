@@ -13,7 +13,7 @@ from ..errors import InvalidInput, TenantUnknown
 class Tenancy:
     """Tells the tenant of a call, in this order: a `scope` around it; ``tenant_of(thread_id)``; the fixed tenant.
 
-    As in Locus' ``PgCheckpointer``, a ``tenant_of`` that fails or finds none fails the call: it is never filed elsewhere.
+    As in Locus' ``PgCheckpointer``, a ``tenant_of`` that fails or finds none fails the call: never filed elsewhere.
 
     Args:
         tenant: The fixed tenant.
