@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from .delta import Delta
@@ -10,8 +10,11 @@ from .delta import Delta
 #: Ends the part of a text that states which follow share. What stands after it goes when the checkpoint goes.
 SHARED_TEXT_END = "\x1e"
 
-#: Text of head fields beyond this many characters is not searched.
-HEAD_TEXT_LIMIT = 10_000
+#: Of one message, or other text, only this many characters are searched.
+CHARACTERS_PER_TEXT = 10_000
+
+#: What one save adds to the index is cut to this many characters.
+CHARACTERS_PER_SAVE = 1_000_000
 
 #: From a state and its delta: the text to index, and whether it only adds to the parent's text.
 TextOf: TypeAlias = Callable[[Mapping[str, Any], Delta], tuple[str, bool]]
@@ -27,9 +30,14 @@ def text_of_plain(state: Mapping[str, Any], delta: Delta) -> tuple[str, bool]:
             shared.extend(strings(value[delta.news.get(name, 0) if continues else 0 :]))
         else:
             head.extend(strings(value))
-    text = "\n".join(shared).replace(SHARED_TEXT_END, " ")
-    head_text = "\n".join(head)[:HEAD_TEXT_LIMIT]
+    text, head_text = joined(shared), joined(head)[:CHARACTERS_PER_TEXT]
     return (f"{text}{SHARED_TEXT_END}{head_text}" if head_text else text), continues
+
+
+def joined(texts: Iterable[str]) -> str:
+    """Texts as one, each cut to what is searched."""
+    whole = "\n".join(text[:CHARACTERS_PER_TEXT] for text in texts)[:CHARACTERS_PER_SAVE]
+    return whole.replace(SHARED_TEXT_END, " ").encode(errors="replace").decode()
 
 
 def strings(value: Any) -> Iterator[str]:

@@ -31,8 +31,8 @@ CREATE TABLE IF NOT EXISTS {threads} (
 
 # One row per saved state. checkpoint_id NULL: the checkpoint was deleted, replaced or pruned, and its row is kept
 # because states build on it (base_seq) or because it holds text of theirs (search_text). A row that stands by itself
-# has its own seq as base_seq; one whose payload nothing needs any more has an empty payload and base_seq NULL. search_text
-# is the text a state adds to its parent's (continues 1) or all of its text (continues 0).
+# has its own seq as base_seq; one whose payload nothing needs any more has an empty payload and base_seq NULL.
+# search_text is the text a state adds to its parent's (continues 1) or all of its text (continues 0).
 CHECKPOINTS = """
 CREATE TABLE IF NOT EXISTS {checkpoints} (
   tenant        VARCHAR(128)    NOT NULL,

@@ -12,12 +12,15 @@ from ..dialect.statement import Statement
 from . import session
 from .base import ConnectionLost, Endpoint, Result
 from .failures import ends_connection, translate
-from .literals import render
+from .literals import packets
 from .sockets import file_descriptor
 from .tls import NoTLSOffered
 
 #: Longest wait for a goodbye to be sent, in seconds. Nothing is lost if it is not.
 GOODBYE_S = 1.0
+
+#: Enough to ask a server for its own ``max_allowed_packet``, in bytes; the least it can be set to.
+_PACKET_UNTIL_KNOWN = 1024
 
 
 class Adapter(ABC):
@@ -28,7 +31,7 @@ class Adapter(ABC):
 
     def __init__(self, config: MySQLConfig, endpoint: Endpoint, tls: ssl.SSLContext | None) -> None:
         self.server_version = ""
-        self.max_allowed_packet = 0
+        self.max_allowed_packet = _PACKET_UNTIL_KNOWN
         self.closed = False
         self.config = config
         self.endpoint = endpoint
@@ -60,12 +63,10 @@ class Adapter(ABC):
         """The socket, or None while there is none."""
 
     def packets(self, statements: Sequence[Statement]) -> list[bytes]:
-        """The statements as one query packet, or as one each without ``pipeline``."""
+        """The statements as one query packet; as one each without ``pipeline``, or if together they are too large."""
         if self.closed:
             raise ConnectionLost(f"The connection to MySQL at {self.endpoint} is closed.")
-        if self.config.pipeline:
-            return [render(statements)] if statements else []
-        return [render([statement]) for statement in statements]
+        return packets(statements, pipeline=self.config.pipeline, limit_bytes=self.max_allowed_packet)
 
     def check_count(self, statements: Sequence[Statement], results: list[Result]) -> list[Result]:
         """The results, if there is one for each statement: else they might be taken for each other's."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from ..config import MySQLConfig
@@ -17,10 +18,8 @@ class AiomysqlConnection(AsyncAdapter):
 
     async def log_in(self) -> None:
         """See `AsyncAdapter.log_in`."""
-        from aiomysql.connection import Connection
-
         config, endpoint = self.config, self.endpoint
-        self.library = library = Connection(
+        self.library = library = _connection_class()(
             host=endpoint.host,
             port=endpoint.port,
             unix_socket=endpoint.unix_socket,
@@ -62,6 +61,17 @@ class AiomysqlConnection(AsyncAdapter):
         """See `AsyncAdapter.transport`."""
         writer = getattr(self.library, "_writer", None)
         return None if writer is None else writer.transport
+
+
+@cache
+def _connection_class() -> Any:
+    from aiomysql.connection import Connection
+
+    class QuietConnection(Connection):  # type: ignore[misc,unused-ignore]
+        def __del__(self) -> None:
+            """Say nothing: aiomysql's own warns, and fails if the event loop is closed. Asyncio warns by itself."""
+
+    return QuietConnection
 
 
 class AiomysqlDriver:

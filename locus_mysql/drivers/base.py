@@ -63,6 +63,20 @@ class ConnectionLost(DriverError):
         self.connecting = connecting
 
 
+class PacketTooLarge(DriverError):
+    """A statement is larger than the server accepts; nothing was sent.
+
+    Args:
+        size_bytes: The packet it needs.
+        limit_bytes: The server's ``max_allowed_packet``.
+    """
+
+    def __init__(self, size_bytes: int, limit_bytes: int) -> None:
+        super().__init__(f"A statement of {size_bytes} bytes exceeds max_allowed_packet, {limit_bytes} bytes.")
+        self.size_bytes = size_bytes
+        self.limit_bytes = limit_bytes
+
+
 class SyncConnection(Protocol):
     """A connection used by one thread at a time."""
 

@@ -16,13 +16,37 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from .base import PacketTooLarge
+
 if TYPE_CHECKING:
     from ..dialect.statement import Param, Statement
 
 
-def render(statements: Sequence[Statement]) -> bytes:
-    """The statements, parameters filled in, separated by semicolons."""
-    return b";".join([_render_one(statement) for statement in statements])
+def packets(statements: Sequence[Statement], *, pipeline: bool, limit_bytes: int) -> list[bytes]:
+    """The statements as the queries to send: one, if they may go together and fit in a packet.
+
+    Args:
+        statements: Sent in this order.
+        pipeline: Whether several statements may go in one packet.
+        limit_bytes: The server's ``max_allowed_packet``.
+
+    Raises:
+        PacketTooLarge: A single statement does not fit.
+    """
+    rendered = [_render_one(statement) for statement in statements]
+    largest = max(map(len, rendered), default=0) + _COMMAND_BYTES
+    if largest > limit_bytes:
+        raise PacketTooLarge(largest, limit_bytes)
+    if not pipeline:
+        return rendered
+    whole = b";".join(rendered)
+    if len(whole) + _COMMAND_BYTES <= limit_bytes:
+        return [whole] if rendered else []
+    return rendered
+
+
+#: What a query packet holds beside its text, counted generously.
+_COMMAND_BYTES = 16
 
 
 def literal(value: Param) -> bytes:

@@ -16,10 +16,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from .caching_sha2 import FULL_LOGIN, REQUEST_PUBLIC_KEY, encrypt_password
+from .plain_login import CACHING_SHA2, FULL_LOGIN, REQUEST_PUBLIC_KEY, check_plugin, encrypt_password
 
 _AUTH_SWITCH, _AUTH_MORE_DATA = 0xFE, 0x01
-_PLUGIN = "caching_sha2_password"
 
 
 @cache
@@ -36,7 +35,8 @@ def blocking_class() -> Any:
         def _handle_server_response(self, sock: Any, pkt: bytes) -> Any:
             if pkt[4] == _AUTH_SWITCH and len(pkt) > 5:
                 plugin, nonce = MySQLProtocol.parse_auth_switch_request(pkt)
-                if plugin == _PLUGIN:
+                check_plugin(plugin)
+                if plugin == CACHING_SHA2:
                     self.nonce = bytes(nonce)
                     self._switch_auth_strategy(plugin)
                     strategy: Any = self._auth_strategy
@@ -84,7 +84,8 @@ def awaited_class() -> Any:
         async def _handle_server_response(self, sock: Any, pkt: bytes) -> Any:
             if pkt[4] == _AUTH_SWITCH and len(pkt) > 5:
                 plugin, nonce = MySQLProtocol.parse_auth_switch_request(pkt)
-                if plugin == _PLUGIN:
+                check_plugin(plugin)
+                if plugin == CACHING_SHA2:
                     self.nonce = bytes(nonce)
                     self._switch_auth_strategy(plugin)
                     strategy: Any = self._auth_strategy
@@ -119,7 +120,7 @@ def awaited_class() -> Any:
 
 
 def _asks_for_password(strategy: Any, pkt: bytes) -> bool:
-    return strategy.name == _PLUGIN and pkt[4] == _AUTH_MORE_DATA and bytes(pkt[5:]) == FULL_LOGIN
+    return strategy.name == CACHING_SHA2 and pkt[4] == _AUTH_MORE_DATA and bytes(pkt[5:]) == FULL_LOGIN
 
 
 def _use_tls_blocking(sock: Any, tls: ssl.SSLContext | None, host: str) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import ConfigError
 from .base import Result
+from .plain_login import check_plugin
 
 CLIENT_SSL = 1 << 11
 CLIENT_MULTI_STATEMENTS = 1 << 16
@@ -38,8 +38,8 @@ def before_login(library: Any, judge: Callable[[str, bool], None], *, private_ch
         return log_in()
 
     def guarded_answer(plugin: bytes, packet: Any) -> Any:
-        if plugin == b"mysql_clear_password" and not private_channel:
-            raise ConfigError("The server asks for the password in clear text, and the connection has no TLS. Use TLS.")
+        if not private_channel:
+            check_plugin(plugin.decode("latin-1"))
         return answer(plugin, packet)
 
     library._request_authentication = judged_login

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..drivers.base import ConnectionLost, DriverError, ServerError
+from ..drivers.base import ConnectionLost, DriverError, PacketTooLarge, ServerError
 from ..errors import (
     AuthenticationFailed,
     DatabaseMissing,
@@ -67,6 +67,11 @@ def explain(error: DriverError, config: MySQLConfig) -> LocusMySQLError:
         return Unavailable(
             f"No answer from MySQL at {where} within {config.retry_deadline_s:g} s: {error}. Check that the server "
             "runs and that host, port and firewall are right; retry_deadline_s says how long to go on trying."
+        )
+    if isinstance(error, PacketTooLarge):
+        return StateTooLarge(
+            f"Saving this needs a packet of {error.size_bytes} bytes, but MySQL at {where} accepts {error.limit_bytes}. "
+            "Nothing was written. Raise the server's max_allowed_packet (1 GB at most), or make the state smaller."
         )
     if not isinstance(error, ServerError):
         return LocusMySQLError(str(error))

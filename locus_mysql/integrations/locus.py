@@ -18,7 +18,7 @@ from ..checkpoints.delta import Delta
 from ..checkpoints.new import NewCheckpoint
 from ..checkpoints.operations import CheckpointOperations, HistoryEntry
 from ..checkpoints.rows import as_sql_time
-from ..checkpoints.searchable import SHARED_TEXT_END
+from ..checkpoints.searchable import joined
 from ..checkpoints.store import configure, described
 from ..config import MySQLConfig
 from ..dialect import Dialect
@@ -34,9 +34,6 @@ from .tenancy import Tenancy
 #: ``locus.agent.runtime_loop.ITERATION_CHECKPOINTS_KEY`` of locus-sdk 3.0.1. Should another version use another name,
 #: those saves would be stored as lasting ones.
 ITERATION_CHECKPOINTS_KEY = "_locus_iteration_checkpoints"
-
-#: Of a longer message only this many characters are searched.
-SEARCHED_CHARACTERS = 10_000
 
 #: Options of Locus' built-in factory, and what to use here.
 _BUILT_IN_OPTIONS = {
@@ -520,12 +517,8 @@ def text_of_messages(state: dict[str, Any], delta: Delta) -> tuple[str, bool]:
     """What the messages that a state adds say, without the system's; and whether the parent's go on."""
     continues = "messages" in delta.news
     added = state["messages"][delta.news["messages"] if continues else 0 :]
-    texts = [
-        message["content"][:SEARCHED_CHARACTERS]
-        for message in added
-        if message["content"] and message["role"] != "system"
-    ]
-    return "\n".join(texts).replace(SHARED_TEXT_END, " "), continues
+    said = [message["content"] for message in added if message["content"] and message["role"] != "system"]
+    return joined(said), continues
 
 
 def _capabilities(config: MySQLConfig) -> CheckpointerCapabilities:

@@ -22,9 +22,7 @@ def server_dsn() -> str:
     """The server to test on; its user may create schemas and users."""
     dsn = os.environ.get("LOCUS_MYSQL_TEST_DSN")
     if not dsn:
-        pytest.fail(
-            "There is no MySQL server to test on: run ci/test or set LOCUS_MYSQL_TEST_DSN.", pytrace=False
-        )
+        pytest.fail("There is no MySQL server to test on: run ci/test or set LOCUS_MYSQL_TEST_DSN.", pytrace=False)
     return dsn
 
 
@@ -73,12 +71,16 @@ def make_config(server_dsn: str, database: str) -> MakeConfig:
     given = {name: getattr(server, name) for name in server.model_fields_set}
 
     def make(**options: Any) -> MySQLConfig:
-        base = {**given, "database": database}
-        if options.keys() & {"host", "port", "hosts", "unix_socket"}:
-            base = {name: value for name, value in base.items() if name not in {"hosts", "unix_socket"}}
-        return MySQLConfig(**{**base, **options})
+        address = {"host", "port", "hosts", "unix_socket"}
+        if options.keys() & address:
+            return MySQLConfig(**{"database": database, **_without(given, address), **options})
+        return MySQLConfig(**{**given, "database": database, **options})
 
     return make
+
+
+def _without(options: dict[str, Any], names: set[str]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name not in names}
 
 
 @pytest.fixture

@@ -52,9 +52,7 @@ class WireProxy:
         greeting: Changes the payload of the server's first packet, see `without_tls` and `with_version`.
     """
 
-    def __init__(
-        self, target_host: str, target_port: int, greeting: Callable[[bytes], bytes] | None = None
-    ) -> None:
+    def __init__(self, target_host: str, target_port: int, greeting: Callable[[bytes], bytes] | None = None) -> None:
         self.total = Count()
         self.greeting = greeting
         self._target = (target_host, target_port)
@@ -168,9 +166,7 @@ class _Link:
     def _guarded(self, pump: Callable[[], None]) -> None:
         with suppress(OSError, EOFError):
             pump()
-        if not (
-            self.finishing and pump == self.upstream
-        ):  # then downstream closes, when the server has finished
+        if not (self.finishing and pump == self.upstream):  # then downstream closes, when the server has finished
             self.close()
 
     def upstream(self) -> None:

@@ -164,9 +164,9 @@ def test_nothing_with_the_password_is_readable_by_others(data_dir: Path, mysqld:
 
 def test_durability_is_as_mysql_ships_it(data_dir: Path, mysqld: Path) -> None:
     with LocalServer(data_dir, mysqld=mysqld) as server:
-        assert query(
-            server, "SELECT @@innodb_flush_log_at_trx_commit, @@sync_binlog, @@innodb_doublewrite"
-        ) == ((1, 1, "ON"),)
+        assert query(server, "SELECT @@innodb_flush_log_at_trx_commit, @@sync_binlog, @@innodb_doublewrite") == (
+            (1, 1, "ON"),
+        )
 
 
 def test_a_second_server_on_the_same_folder_is_refused_and_the_first_goes_on(
@@ -241,9 +241,7 @@ def test_a_server_that_does_not_answer_in_time_is_ended(data_dir: Path, mysqld: 
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_to_serve_stops_everything_cleanly(
-    signum: signal.Signals, data_dir: Path, mysqld: Path
-) -> None:
+def test_a_signal_to_serve_stops_everything_cleanly(signum: signal.Signals, data_dir: Path, mysqld: Path) -> None:
     with running("-c", SERVE, data_dir, mysqld) as process:
         assert read_line(process).startswith("mysql://root:")
         pid = server_pid(data_dir)

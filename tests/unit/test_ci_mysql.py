@@ -60,9 +60,7 @@ def test_deb822_sources_are_read_without_security_disabled_and_source_entries(ci
 
 def test_a_key_inside_a_deb822_source_is_kept_whole(ci_mysql: ModuleType) -> None:
     key = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n mDMEYCQjIxYJ\n -----END PGP PUBLIC KEY BLOCK-----"
-    text = (
-        f"Types: deb\nURIs: http://a.example/debian\nSuites: trixie\nComponents: main\nSigned-By:\n {key}\n"
-    )
+    text = f"Types: deb\nURIs: http://a.example/debian\nSuites: trixie\nComponents: main\nSigned-By:\n {key}\n"
 
     (archive,) = ci_mysql.archives_of_deb822(text)
 

@@ -17,8 +17,7 @@ from locus_mysql.local_server import LocalServer, find_mysqld, refusal_of, refus
         "/usr/sbin/mysqld  Ver 8.0.19 for Linux on x86_64 (MySQL Community Server - GPL)",
         "mysqld  Ver 8.0.36 for Linux on x86_64 (MySQL Community Server - GPL)",
         "/usr/sbin/mysqld  Ver 8.0.39-0ubuntu0.24.04.2 for Linux on x86_64 ((Ubuntu))",
-        "/usr/sbin/mysqld  Ver 8.0.36-28 for Linux on x86_64 "
-        "(Percona Server (GPL), Release 28, Revision 47601f19)",
+        "/usr/sbin/mysqld  Ver 8.0.36-28 for Linux on x86_64 (Percona Server (GPL), Release 28, Revision 47601f19)",
         "/usr/sbin/mysqld  Ver 8.4.3 for Linux on aarch64 (MySQL Community Server - GPL)",
         "/opt/homebrew/opt/mysql/bin/mysqld  Ver 9.0.1 for macos14.4 on arm64 (Homebrew)",
         "/work/main/.cache/mysql/usr/sbin/mysqld  Ver 9.7.4-2 for Linux on x86_64 ((Debian))",
@@ -72,9 +71,7 @@ def empty_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", os.fspath(tmp_path / "nowhere"))
     monkeypatch.delenv("LOCUS_MYSQL_SERVER_HOME", raising=False)
     monkeypatch.setattr(local_server, "SYSTEM_FOLDERS", ())
-    monkeypatch.setattr(
-        local_server, "__file__", os.fspath(tmp_path / "site-packages/locus_mysql/local_server.py")
-    )
+    monkeypatch.setattr(local_server, "__file__", os.fspath(tmp_path / "site-packages/locus_mysql/local_server.py"))
     return here
 
 
@@ -112,9 +109,7 @@ def test_a_mariadb_on_the_path_is_passed_over(
     assert find_mysqld() == fetched
 
 
-def test_a_named_home_comes_first(
-    empty_machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_named_home_comes_first(empty_machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", os.fspath(tmp_path / "bin"))
     write_program(tmp_path / "bin/mysqld", MYSQL)
     named = write_program(tmp_path / "named/bin/mysqld", MYSQL)
@@ -167,9 +162,7 @@ def test_further_options_come_last_so_that_they_win() -> None:
 
 
 @pytest.mark.parametrize(("user", "named"), [(0, True), (1000, False)])
-def test_root_is_named_as_the_user_only_for_root(
-    user: int, named: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_root_is_named_as_the_user_only_for_root(user: int, named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: user)
 
     assert ("--user=root" in arguments()) is named

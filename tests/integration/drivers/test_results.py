@@ -145,9 +145,7 @@ async def test_without_pipeline_an_error_ends_the_rest_too(connect: Connect) -> 
 
 async def test_an_error_among_the_rows_of_a_result_is_raised(line: Line) -> None:
     with pytest.raises(ServerError) as caught:
-        await line.rows(
-            "SELECT 18446744073709551615 + n FROM (SELECT 0 n UNION ALL SELECT 1) numbers ORDER BY n"
-        )
+        await line.rows("SELECT 18446744073709551615 + n FROM (SELECT 0 n UNION ALL SELECT 1) numbers ORDER BY n")
     assert caught.value.errno == 1690
     assert await line.value("SELECT 1") == 1
 
@@ -182,9 +180,7 @@ async def test_the_session_is_strict_and_compares_by_code_point(line: Line) -> N
     assert (collation, charset) == ("utf8mb4_0900_bin", "utf8mb4")
 
 
-HOSTILE = st.sampled_from(
-    ["'", "\\", "\\'", "''", '"', "`", "\0", "%s", "%", ";", "-- ", "/*", "\n", "\x1a", "😀"]
-)
+HOSTILE = st.sampled_from(["'", "\\", "\\'", "''", '"', "`", "\0", "%s", "%", ";", "-- ", "/*", "\n", "\x1a", "😀"])
 TEXT = st.lists(st.one_of(HOSTILE, st.text(max_size=20))).map("".join)
 BYTES = st.one_of(st.binary(max_size=300), TEXT.map(lambda text: text.encode() + b"\xff\xc0\xed\xa0\x80'"))
 PARAMS = st.one_of(TEXT, BYTES, st.integers(-(2**63), 2**64 - 1), st.none())

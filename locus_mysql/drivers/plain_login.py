@@ -1,18 +1,35 @@
-"""The full login of ``caching_sha2_password`` without TLS: the server's public key encrypts the password.
+"""Logging in where others may read along: no TLS, no Unix socket. The password never travels in clear text.
 
-https://dev.mysql.com/doc/dev/mysql-server/latest/page_caching_sha2_authentication_exchanges.html
-PyMySQL, aiomysql and asyncmy do it themselves; Connector/Python does not.
+MySQL's own client refuses to send it so, and the libraries do not: Connector/Python sends it at the first login of a
+user with ``caching_sha2_password``, and all but its blocking side send it to a server that asks for
+``mysql_clear_password``.
 """
 
 from __future__ import annotations
 
+from ..errors import ConfigError
+
+CACHING_SHA2 = "caching_sha2_password"
+
+#: What the server sends when it needs the password itself, and the client to get its public key.
+#: https://dev.mysql.com/doc/dev/mysql-server/latest/page_caching_sha2_authentication_exchanges.html
 FULL_LOGIN = b"\x04"
 REQUEST_PUBLIC_KEY = b"\x02"
 _NONCE_BYTES = 20
 
 
+def check_plugin(plugin: str) -> None:
+    """Refuse a server that asks for the password in clear text.
+
+    Raises:
+        ConfigError: It does.
+    """
+    if plugin == "mysql_clear_password":
+        raise ConfigError("The server asks for the password in clear text, and the connection has no TLS. Use TLS.")
+
+
 def encrypt_password(password: str, nonce: bytes, public_key: bytes) -> bytes:
-    """The password as the server expects it.
+    """The password as a full login of ``caching_sha2_password`` sends it.
 
     Args:
         password: In clear text.

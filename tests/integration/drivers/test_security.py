@@ -1,0 +1,172 @@
+"""TLS and logins: the same for every library, and no secret on an open wire."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from locus_mysql.errors import ConfigError
+
+from ..conftest import MakeConfig
+from ..proxy import WireProxy, without_tls
+from .conftest import Connect
+from .sides import Line, Side
+
+RunSQL = Callable[..., tuple[Any, ...]]
+
+PASSWORD = "pä$$'wörd😀\\ "
+
+
+@pytest.fixture
+def user(run_sql: RunSQL, database: str) -> Iterator[str]:
+    """A user that never logged in: its first login must be a full one, as the server has no hash of it yet."""
+    name = f"locus_{secrets.token_hex(6)}"
+    run_sql(f"CREATE USER {name}@'%%' IDENTIFIED WITH caching_sha2_password BY %s", PASSWORD)
+    run_sql(f"GRANT ALL ON {database}.* TO {name}@'%'")
+    yield name
+    run_sql(f"DROP USER {name}@'%'")
+
+
+@pytest.fixture
+def unix_socket(run_sql: RunSQL) -> str:
+    ((path,),) = run_sql("SELECT @@socket")
+    if not Path(path).is_socket():
+        pytest.skip(f"the server's socket {path} is not on this machine")
+    return str(path)
+
+
+@pytest.fixture
+def server_ca(run_sql: RunSQL) -> Path:
+    ((datadir, ca),) = run_sql("SELECT @@datadir, @@ssl_ca")
+    path = Path(datadir, ca)
+    try:
+        path.read_bytes()
+    except OSError:
+        pytest.skip(f"the server's certificate authority {path} cannot be read here")
+    return path
+
+
+async def cipher(line: Line) -> str:
+    ((_, name),) = await line.rows("SHOW SESSION STATUS LIKE 'Ssl_cipher'")
+    return str(name)
+
+
+@pytest.mark.parametrize("mode", ["PREFERRED", "REQUIRED"])
+async def test_tls_is_used_where_wanted(connect: Connect, mode: str) -> None:
+    assert await cipher(await connect(ssl_mode=mode))
+
+
+async def test_tls_is_not_used_where_disabled(connect: Connect) -> None:
+    assert not await cipher(await connect(ssl_mode="DISABLED"))
+
+
+async def test_preferred_takes_a_server_without_tls(connect: Connect, proxy: WireProxy) -> None:
+    proxy.greeting = without_tls
+    line = await connect(host="127.0.0.1", port=proxy.port, ssl_mode="PREFERRED")
+    assert not await cipher(line)
+
+
+@pytest.mark.parametrize("mode", ["REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"])
+async def test_others_refuse_a_server_without_tls_and_send_it_nothing(
+    side: Side, make_config: MakeConfig, proxy: WireProxy, mode: str
+) -> None:
+    proxy.greeting = without_tls
+    with pytest.raises(ConfigError, match="offers no TLS"):
+        await side.open(make_config(host="127.0.0.1", port=proxy.port, ssl_mode=mode))
+    assert proxy.total.bytes_sent == 0
+
+
+async def test_a_trusted_authority_is_accepted(connect: Connect, server_ca: Path) -> None:
+    assert await cipher(await connect(ssl_mode="VERIFY_CA", ssl_ca=server_ca))
+
+
+async def test_an_authority_that_is_not_trusted_is_refused(side: Side, make_config: MakeConfig) -> None:
+    with pytest.raises(ConfigError, match="not trusted: self-signed"):
+        await side.open(make_config(ssl_mode="VERIFY_CA"))
+
+
+async def test_a_certificate_for_another_host_is_refused(side: Side, make_config: MakeConfig, server_ca: Path) -> None:
+    with pytest.raises(ConfigError, match=r"not trusted: .*mismatch"):
+        await side.open(make_config(ssl_mode="VERIFY_IDENTITY", ssl_ca=server_ca))
+
+
+@pytest.mark.parametrize("mode", ["DISABLED", "REQUIRED"])
+async def test_a_first_login_with_a_password_works_with_and_without_tls(connect: Connect, user: str, mode: str) -> None:
+    for _ in range(2):  # the second finds the server's cache filled
+        line = await connect(user=user, password=PASSWORD, ssl_mode=mode)
+        assert (await line.value("SELECT USER()")).startswith(user)
+
+
+async def test_a_first_login_without_tls_does_not_show_the_password(
+    connect: Connect, user: str, proxy: WireProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = bytearray()
+    forward = socket.socket.sendall
+
+    def spy(sock: socket.socket, data: bytes) -> None:
+        sent.extend(data)
+        forward(sock, data)
+
+    monkeypatch.setattr(socket.socket, "sendall", spy)  # the proxy's, in both directions
+    await connect(host="127.0.0.1", port=proxy.port, user=user, password=PASSWORD, ssl_mode="DISABLED")
+    assert user.encode() in sent
+    assert PASSWORD.encode() not in sent
+
+
+@pytest.mark.parametrize("mode", ["PREFERRED", "DISABLED", "REQUIRED"])
+async def test_a_unix_socket_has_tls_only_if_required(connect: Connect, user: str, unix_socket: str, mode: str) -> None:
+    line = await connect(unix_socket=unix_socket, user=user, password=PASSWORD, ssl_mode=mode)
+    assert bool(await cipher(line)) == (mode == "REQUIRED")
+
+
+async def test_a_server_that_asks_for_the_password_in_clear_text_does_not_get_it(
+    side: Side, make_config: MakeConfig
+) -> None:
+    heard = bytearray()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=_ask_for_clear_password, args=(listener, heard))
+        thread.start()
+        with pytest.raises(Exception):  # noqa: B017, PT011 - which one depends on the library
+            await side.open(
+                make_config(
+                    host="127.0.0.1",
+                    port=listener.getsockname()[1],
+                    password="hunter2",
+                    ssl_mode="DISABLED",
+                    connect_timeout_s=2,
+                )
+            )
+        await asyncio.to_thread(thread.join)
+    assert b"root" in heard
+    assert b"hunter2" not in heard
+
+
+def _ask_for_clear_password(listener: socket.socket, heard: bytearray) -> None:
+    flags = 0x00FF_FFFF & ~(1 << 11)  # everything but TLS
+    greeting = (
+        b"\x0a8.0.36\0\x01\0\0\0"
+        + b"a" * 8
+        + b"\0"
+        + (flags & 0xFFFF).to_bytes(2, "little")
+        + b"\xff\x02\0"
+        + (flags >> 16).to_bytes(2, "little")
+        + b"\x15"
+        + bytes(10)
+        + b"b" * 12
+        + b"\0caching_sha2_password\0"
+    )
+    sock, _ = listener.accept()
+    with sock:
+        sock.settimeout(5)
+        sock.sendall(len(greeting).to_bytes(3, "little") + b"\0" + greeting)
+        heard += sock.recv(65536)
+        switch = b"\xfemysql_clear_password\0"
+        sock.sendall(len(switch).to_bytes(3, "little") + b"\x02" + switch)
+        heard += sock.recv(65536)
