@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from pydantic import (
     BaseModel,
@@ -28,6 +28,9 @@ SSLMode = Literal["DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDEN
 _DATABASE = re.compile(r"[A-Za-z0-9_$-]{1,64}")
 _PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}|")
 _ENVIRONMENT_PREFIX = "LOCUS_MYSQL_"
+
+#: Options that say where the server is; one of them given by keyword replaces all that the environment says of it.
+_ADDRESS = frozenset({"host", "port", "hosts", "unix_socket"})
 
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 
@@ -111,16 +114,24 @@ class MySQLConfig(BaseModel):
     ddl_mode: Literal["create", "validate", "off"] = "create"
 
     def __init__(self, *, dsn: str | SecretStr | None = None, **options: Any) -> None:
-        if dsn is not None:
-            options = _merge(_parse_dsn(dsn), options)
+        from_dsn = {} if dsn is None else _parse_dsn(dsn)
         try:
-            super().__init__(**options)
+            super().__init__(**{**from_dsn, **options})
         except ValidationError as error:
             raise ConfigError(_explain(error)) from None
+        if twice := from_dsn.keys() & options.keys():
+            by_dsn = type(self)(**{**options, **from_dsn})
+            for name in sorted(twice):
+                if getattr(self, name) != getattr(by_dsn, name):
+                    raise ConfigError(
+                        f"{name} is given in the DSN and as a keyword with different values; give it once."
+                    )
 
     @classmethod
     def from_env(cls, environment: Mapping[str, str] | None = None, **options: Any) -> MySQLConfig:
         """The configuration in ``LOCUS_MYSQL_DSN`` and ``LOCUS_MYSQL_<OPTION>``; keywords win over it.
+
+        Other variables are left alone, as some with this prefix are not options.
 
         Args:
             environment: Read instead of the process's environment.
@@ -133,9 +144,13 @@ class MySQLConfig(BaseModel):
             option = name.removeprefix(_ENVIRONMENT_PREFIX).lower()
             if name.startswith(_ENVIRONMENT_PREFIX) and option in known:
                 found[option] = _split_hosts(value) if option == "hosts" else value
-        if "dsn" in options:
-            found.pop("dsn", None)
-        return cls(**{**found, **options})
+        if not options:
+            return cls(**found)
+        from_environment = _given(cls(**found))
+        from_keywords = _given(cls(**options))
+        if from_keywords.keys() & _ADDRESS:
+            from_environment = {name: value for name, value in from_environment.items() if name not in _ADDRESS}
+        return cls(**{**from_environment, **from_keywords})
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -170,6 +185,20 @@ class MySQLConfig(BaseModel):
             raise ValueError("must hold printable characters only")
         return value
 
+    @field_validator("password")
+    @classmethod
+    def _check_password(cls, value: SecretStr) -> SecretStr:
+        text = value.get_secret_value()
+        if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+            raise ValueError("must hold neither NUL nor lone surrogates")
+        return value
+
+    @field_validator("host")
+    @classmethod
+    def _check_host(cls, value: str) -> str:
+        _endpoint(value, 1)
+        return value
+
     @field_validator("hosts")
     @classmethod
     def _check_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -184,6 +213,8 @@ class MySQLConfig(BaseModel):
             raise ValueError("unix_socket and host (or hosts) exclude each other; give one of them")
         if self.hosts and "host" in given:
             raise ValueError("host and hosts exclude each other; give one of them")
+        if {"host", "port"} <= given and _endpoint(self.host, self.port).port != self.port:
+            raise ValueError("host and port name different ports; give the port once")
         if bool(self.ssl_cert) != bool(self.ssl_key):
             raise ValueError("ssl_cert and ssl_key belong together; give both")
         if self.ssl_mode == "DISABLED" and (self.ssl_ca or self.ssl_cert):
@@ -198,6 +229,11 @@ class MySQLConfig(BaseModel):
 def _parse_dsn(dsn: str | SecretStr) -> dict[str, Any]:
     """The options a DSN holds. No message repeats the DSN: it may hold a password."""
     text = dsn.get_secret_value() if isinstance(dsn, SecretStr) else dsn
+    if not isinstance(text, str):
+        raise ConfigError(f"The DSN must be text, not {type(text).__name__}.")
+    text = text.strip()
+    if not text.isprintable():
+        raise ConfigError("The DSN holds a control character; percent-encode it.")
     try:
         url = urlsplit(text)
         port = url.port
@@ -210,39 +246,47 @@ def _parse_dsn(dsn: str | SecretStr) -> dict[str, Any]:
         raise ConfigError("The DSN must begin with mysql://.")
     if url.fragment or "#" in text:
         raise ConfigError("The DSN holds a '#'; write it as %23.")
+    if "@" in url.path + url.query:  # else part of a password with '/' or '?' would be taken for an option's name
+        raise ConfigError("The DSN holds an '@' behind a '/' or '?'; percent-encode special characters.")
+    try:
+        return _dsn_options(url, port)
+    except UnicodeDecodeError:
+        raise ConfigError("The DSN's percent-encoded bytes are not UTF-8.") from None
+
+
+def _dsn_options(url: SplitResult, port: int | None) -> dict[str, Any]:
     options: dict[str, Any] = {}
     if url.hostname:
-        options["host"] = unquote(url.hostname)
+        options["host"] = _decode(url.hostname)
     if port is not None:
         options["port"] = port
     if url.username:
-        options["user"] = unquote(url.username)
+        options["user"] = _decode(url.username)
     if url.password is not None:
-        options["password"] = unquote(url.password)
+        options["password"] = _decode(url.password)
     if url.path.strip("/"):
-        options["database"] = unquote(url.path[1:])
-    try:
-        query = parse_qsl(url.query, keep_blank_values=True, strict_parsing=bool(url.query))
-    except ValueError:
-        raise ConfigError("The DSN's part after '?' must be option=value, joined by '&'.") from None
-    for name, value in query:
+        options["database"] = _decode(url.path[1:])
+    for pair in url.query.split("&") if url.query else ():
+        name, equals, value = pair.partition("=")
+        if not name or not equals:
+            raise ConfigError("The DSN's part after '?' must be option=value, joined by '&'.")
+        name = _decode(name)
         if name == "password" or name not in MySQLConfig.model_fields:
             known = ", ".join(sorted(set(MySQLConfig.model_fields) - {"password"}))
             raise ConfigError(f"The DSN has an unknown option {name!r}. Known: {known}.")
         if name in options:
             raise ConfigError(f"The DSN gives {name} twice; give it once.")
-        options[name] = _split_hosts(value) if name == "hosts" else value
+        options[name] = _split_hosts(_decode(value)) if name == "hosts" else _decode(value)
     return options
 
 
-def _merge(from_dsn: dict[str, Any], keywords: dict[str, Any]) -> dict[str, Any]:
-    """Both together; an option in both must have the same value."""
-    for name in from_dsn.keys() & keywords.keys():
-        one, other = from_dsn[name], keywords[name]
-        other = other.get_secret_value() if isinstance(other, SecretStr) else other
-        if str(one) != str(other):
-            raise ConfigError(f"{name} is given in the DSN and as a keyword with different values; give it once.")
-    return {**from_dsn, **keywords}
+def _decode(text: str) -> str:
+    return unquote(text, errors="strict")
+
+
+def _given(config: MySQLConfig) -> dict[str, Any]:
+    """The options that were not left at their defaults."""
+    return {name: getattr(config, name) for name in config.model_fields_set}
 
 
 def _split_hosts(text: str) -> tuple[str, ...]:
@@ -252,15 +296,17 @@ def _split_hosts(text: str) -> tuple[str, ...]:
 def _endpoint(host: str, default_port: int) -> Endpoint:
     """``host``, ``host:port``, ``[v6]:port`` or a bare IPv6 address."""
     match = re.fullmatch(
-        r"\[(?P<v6>[^\]]+)\](?::(?P<v6port>\d{1,5}))?|(?P<host>[^:\[\]/@\s]+)(?::(?P<port>\d{1,5}))?", host
+        r"\[(?P<v6>[0-9A-Fa-f:.]+)\](?::(?P<v6port>[0-9]{1,5}))?|"
+        r"(?P<host>[^:\[\]/@,\s\0]+)(?::(?P<port>[0-9]{1,5}))?",
+        host,
     )
     if match is None:
         if re.fullmatch(r"[0-9A-Fa-f:.]+", host):
             return Endpoint(host, default_port)
-        raise ValueError(f"{host!r} is not host or host:port")
+        raise ValueError("must be a host name or address, or host:port")  # not repeated: it may be a whole DSN
     port = int(match["v6port"] or match["port"] or default_port)
     if not 1 <= port <= 65535:
-        raise ValueError(f"{host!r} has a port outside 1 to 65535")
+        raise ValueError("has a port outside 1 to 65535")
     return Endpoint(match["v6"] or match["host"], port)
 
 

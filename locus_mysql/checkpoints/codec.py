@@ -76,19 +76,25 @@ def encode(state: Mapping[str, Any]) -> EncodedState:
     """
     head = bytearray(b"{")
     logs = []
+    fields: dict[str, Any] = {}
     for name, value in state.items():
-        if len(head) > 1:
-            head += b","
-        head += encode_json(name)
-        if type(value) is list:
-            head += b":["
-            logs.append(Log(name, len(head), encode_json(value)[1:-1], len(value)))
-            head += b"]"
-        else:
-            head += b":"
-            head += encode_json(value)
+        if type(value) is not list:
+            fields[name] = value
+            continue
+        fields[name] = []
+        _add_fields(head, fields)
+        fields = {}
+        logs.append(Log(name, len(head) - 1, encode_json(value)[1:-1], len(value)))
+    _add_fields(head, fields)
     head += b"}"
     return EncodedState(bytes(head), tuple(logs))
+
+
+def _add_fields(head: bytearray, fields: dict[str, Any]) -> None:
+    if fields:
+        if len(head) > 1:
+            head += b","
+        head += encode_json(fields)[1:-1]
 
 
 def encode_json(value: Any) -> bytes:

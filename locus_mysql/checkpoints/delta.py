@@ -20,6 +20,7 @@ import struct
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 from ..errors import CorruptCheckpoint
@@ -54,12 +55,13 @@ class Ancestor:
 
     seq: int
     token: bytes
+    base_seq: int | None
     position: int
     provisional: bool
     marks: Mapping[str, Mark]
 
 
-#: The newest state and its bases, newest first.
+#: A state and its bases, newest first. Before a provisional state's bases end, the lasting states' begin.
 Lineage: TypeAlias = tuple[Ancestor, ...]
 
 
@@ -72,6 +74,7 @@ class Delta:
         base: The state it builds on, or None if it is whole.
         position: Its place in the lineage.
         marks: What to remember of it.
+        parent_seq: The state it follows.
         news: For each log that continues its parent's, how many of its items the parent has.
         discontinued: Logs of the parent that do not go on: gone, or changed otherwise than by appending.
     """
@@ -80,6 +83,7 @@ class Delta:
     base: Ancestor | None
     position: int
     marks: Mapping[str, Mark]
+    parent_seq: int | None
     news: Mapping[str, int]
     discontinued: frozenset[str]
 
@@ -100,7 +104,7 @@ def encode_delta(
     provisional: bool = False,
     compression: Literal["zlib", "none"] = "zlib",
 ) -> Delta:
-    """What to store for a state that follows the newest of the lineage.
+    """What to store for a state that follows the newest of the lineage; a lasting one, the newest lasting state.
 
     Args:
         state: The new state.
@@ -108,8 +112,9 @@ def encode_delta(
         provisional: Whether a later save will supersede it.
         compression: Whether the payload may be compressed.
     """
-    parent = lineage[0] if lineage else None
-    base, position = _choose_base(lineage)
+    bases = _side_branch(lineage) if provisional else lasting(lineage)
+    parent = bases[0] if bases else None
+    base, position = _choose_base(bases)
     marks, continued, news = _measure(state, base, parent)
     kept = sum(base.marks[name].length for name in continued) if base else 0
     if state.size_bytes <= WHOLE_BELOW_BYTES or 2 * kept < state.size_bytes:
@@ -128,28 +133,36 @@ def encode_delta(
     payload = _pack({"p": position, "t": int(provisional), "l": header}, state.head, suffixes, compression)
     last = parent.marks if parent else {}
     discontinued = frozenset(name for name, mark in last.items() if mark.length and name not in news)
-    return Delta(payload, base, position, marks, news, discontinued)
+    return Delta(payload, base, position, marks, parent.seq if parent else None, news, discontinued)
 
 
 def extend(lineage: Lineage, delta: Delta, seq: int, token: bytes, *, provisional: bool = False) -> Lineage:
-    """The lineage whose newest state is the one just stored."""
-    newest = Ancestor(seq, token, delta.position, provisional, delta.marks)
-    if delta.base is None:
-        return (newest,)
+    """The lineage whose newest state is the one just stored.
+
+    That of a provisional state goes on with all of the lasting lineage: the next lasting state builds there.
+    """
+    base_seq = None if delta.base is None else delta.base.seq
+    newest = Ancestor(seq, token, base_seq, delta.position, provisional, delta.marks)
+    if base_seq is None:
+        return (newest, *lasting(lineage)) if provisional else (newest,)
     seqs = [ancestor.seq for ancestor in lineage]
-    return (newest, *lineage[seqs.index(delta.base.seq) :])
+    return (newest, *lineage[seqs.index(base_seq) :])
+
+
+def rows_needed(lineage: Lineage) -> list[int]:
+    """The seqs of the rows from which the newest state of a lineage is put together, newest first."""
+    seqs = [lineage[0].seq]
+    for ancestor, base in pairwise(lineage):
+        if ancestor.base_seq is None:
+            break
+        seqs.append(base.seq)
+    return seqs
 
 
 def lasting(lineage: Lineage) -> Lineage:
     """The lineage without the provisional states at its top."""
     first = next((index for index, ancestor in enumerate(lineage) if not ancestor.provisional), len(lineage))
     return lineage[first:]
-
-
-def side_branch(lineage: Lineage) -> Lineage:
-    """The lineage on which a provisional state builds: positions count from the newest lasting state."""
-    roots = lasting(lineage)[:1]
-    return lineage[: len(lineage) - len(lasting(lineage))] + tuple(replace(root, position=0) for root in roots)
 
 
 def follows(state: EncodedState, ancestor: Ancestor) -> int:
@@ -192,7 +205,8 @@ def assemble(rows: Sequence[StoredRow]) -> tuple[bytes, Lineage]:
             texts[name] = [*texts[name], added] if start else [added]
             fresh[name] = Mark(start + length, count, bytes.fromhex(digest))
         marks = fresh
-        ancestors.append(Ancestor(row.seq, row.token, header["p"], bool(header["t"]), marks))
+        base_seq = ancestors[-1].seq if ancestors else None
+        ancestors.append(Ancestor(row.seq, row.token, base_seq, header["p"], bool(header["t"]), marks))
     pieces: list[bytes | memoryview] = []
     done = 0
     for cut, name in cuts:
@@ -211,6 +225,12 @@ def _choose_base(lineage: Lineage) -> tuple[Ancestor | None, int]:
     wanted = position & (position - 1)
     base = next((ancestor for ancestor in lineage if ancestor.position == wanted), None)
     return (base, position) if base else (None, 0)
+
+
+def _side_branch(lineage: Lineage) -> Lineage:
+    """The lineage as a provisional state sees it: positions count from the newest lasting state."""
+    roots = lasting(lineage)
+    return lineage[: len(lineage) - len(roots)] + tuple(replace(root, position=0) for root in roots[:1])
 
 
 def _measure(

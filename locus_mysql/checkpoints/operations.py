@@ -27,7 +27,7 @@ from .arguments import (
     pair_key,
 )
 from .codec import decode_json
-from .delta import Delta, encode_delta, extend, side_branch
+from .delta import encode_delta, extend, rows_needed
 from .known import KnownThreads
 from .matching import contains
 from .new import NewCheckpoint
@@ -124,9 +124,7 @@ class CheckpointOperations:
         metadata, metadata_keys = encode_metadata(new.metadata)
         key = (tenant, thread_id)
         token = os.urandom(16)
-        lineage = self.known.lineage_for(key, new.state, provisional=new.provisional)
-        if new.provisional:
-            lineage = side_branch(lineage)
+        lineage = self.known.lineage_for(key, new.state)
         while True:
             delta = encode_delta(new.state, lineage, provisional=new.provisional, compression=self.config.compression)
             text, continues = new.search_text(delta) if self.config.search and not new.provisional else ("", False)
@@ -134,7 +132,7 @@ class CheckpointOperations:
                 checkpoint_id=checkpoint_id,
                 token=token,
                 payload=delta.payload,
-                parent_seq=lineage[0].seq if lineage else None,
+                parent_seq=delta.parent_seq,
                 continues=continues,
                 metadata=metadata,
                 metadata_keys=metadata_keys,
@@ -142,7 +140,7 @@ class CheckpointOperations:
                 oldest_at=new.oldest_at,
             )
             try:
-                results = yield self._save_batch(tenant, thread_id, row, delta, replaces=replaces)
+                results = yield self._save_batch(tenant, thread_id, row, lineage[:1], delta.base, replaces=replaces)
             except Duplicate:
                 if replaces:
                     raise
@@ -156,24 +154,25 @@ class CheckpointOperations:
             self.known.forget(key)
             lineage = ()
 
-    def _save_batch(self, tenant: str, thread_id: str, row: NewRow, delta: Delta, *, replaces: bool) -> Batch:
+    def _save_batch(
+        self, tenant: str, thread_id: str, row: NewRow, parents: Lineage, base: Ancestor | None, *, replaces: bool
+    ) -> Batch:
         """The transaction of a save. Its second statement inserts; its third does if it may replace a checkpoint."""
-        threads, checkpoints, base = self.sql.threads, self.sql.checkpoints, delta.base
+        threads, checkpoints = self.sql.threads, self.sql.checkpoints
         statements: list[Statement] = []
-        if base is None:
+        if parents:
+            parent_key = (parents[0].seq, parents[0].token)
+            base_key = None if base is None else (base.seq, base.token)
+            statements.append(threads.take_seq_of_live(tenant, thread_id, self._ttl_us))
+            if replaces:
+                statements.append(checkpoints.unname_for(tenant, thread_id, row.checkpoint_id, parent_key, base_key))
+            statements.append(checkpoints.insert_after(tenant, thread_id, row, parent_key, base_key))
+        else:
             statements.append(threads.take_seq(tenant, thread_id, self._ttl_us))
             if replaces:
                 statements.append(checkpoints.unname(tenant, thread_id, row.checkpoint_id))
             statements.append(checkpoints.insert_whole(tenant, thread_id, row))
-            if self._ttl_us is not None:
-                statements.append(checkpoints.delete_left_behind(tenant, thread_id))
-        else:
-            statements.append(threads.take_seq_of_live(tenant, thread_id, self._ttl_us))
-            if replaces:
-                statements.append(
-                    checkpoints.unname_if_base(tenant, thread_id, row.checkpoint_id, base.seq, base.token)
-                )
-            statements.append(checkpoints.insert_delta(tenant, thread_id, row, base.seq, base.token))
+            statements.append(checkpoints.delete_left_behind(tenant, thread_id))
         if replaces:
             statements.extend(checkpoints.retire_unnamed(tenant, thread_id))
         if self.config.keep_checkpoints is not None:
@@ -189,12 +188,26 @@ class CheckpointOperations:
         check_thread_id(thread_id)
         if checkpoint_id is not None:
             check_checkpoint_id(checkpoint_id)
-        (found,) = yield Batch.of(self.sql.checkpoints.load(tenant, thread_id, checkpoint_id))
-        if not found.rows:
+        rows = yield from self._read_newest_known(tenant, thread_id) if checkpoint_id is None else _nothing()
+        if not rows:
+            (found,) = yield Batch.of(self.sql.checkpoints.load(tenant, thread_id, checkpoint_id))
+            rows = found.rows
+        if not rows:
             return None
-        text, lineage = assemble_rows(found.rows)
-        self.known.loaded((tenant, thread_id), lineage)
-        return cast(str, found.rows[0][3]), text
+        text, lineage = assemble_rows(rows)
+        last_seq = cast(int, rows[0][4]) if checkpoint_id is None else None
+        self.known.loaded((tenant, thread_id), lineage, last_seq=last_seq)
+        return cast(str, rows[0][3]), text
+
+    def _read_newest_known(self, tenant: str, thread_id: str) -> Operation[Sequence[Row]]:
+        """The rows of the newest checkpoint, if this process knows which they are and nobody wrote to the thread."""
+        lineage, last_seq = self.known.newest((tenant, thread_id))
+        if not lineage:
+            return ()
+        seqs = rows_needed(lineage)
+        (found,) = yield Batch.of(self.sql.checkpoints.load_rows(tenant, thread_id, seqs))
+        unchanged = len(found.rows) == len(seqs) and found.rows[0][4] == last_seq
+        return found.rows if unchanged else ()
 
     def exists(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Whether the checkpoint, or any of the thread, is there. One round trip."""
@@ -226,6 +239,8 @@ class CheckpointOperations:
             *checkpoints.retire_unnamed(tenant, thread_id),
             threads.drop_if_empty(tenant, thread_id),
         )
+        if locked.affected:
+            self.known.deleted((tenant, thread_id), unnamed.last_insert_id, locked.last_insert_id)
         return locked.affected > 0 and unnamed.affected > 0
 
     def list_checkpoints(self, tenant: str, thread_id: str, limit: int = 10) -> Operation[list[str]]:
@@ -538,6 +553,12 @@ def _stored_seq(results: Sequence[Result], inserted_at: int) -> int | None:
     if len(results) == 1:
         return cast(int, results[0].rows[0][0])  # an earlier try had been carried out
     return results[0].last_insert_id if results[inserted_at].affected else None
+
+
+def _nothing() -> Operation[Sequence[Row]]:
+    """An operation that asks for nothing."""
+    return ()
+    yield  # which makes it one
 
 
 def _info(row: Row) -> CheckpointInfo:

@@ -11,7 +11,7 @@ from ..dialect.checkpoints import NewRow
 from ..dialect.maintenance import PlacedRow
 from ..drivers.base import Row
 from ..errors import CorruptCheckpoint
-from .delta import Lineage, StoredRow, assemble, encode_delta, extend, side_branch
+from .delta import Lineage, StoredRow, assemble, encode_delta, extend
 from .new import NewCheckpoint
 
 
@@ -45,8 +45,6 @@ def rewritten(
         parent = _nearest_named(stored, cast("int | None", parent_seq))
         provisional = before[0].provisional
         lineage = lineages[parent] if parent is not None else ()
-        if provisional:
-            lineage = side_branch(lineage)
         delta = encode_delta(new.state, lineage, provisional=provisional, compression=compression)
         search_text, continues = ("", False) if provisional else new.search_text(delta)
         token = os.urandom(16)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from .statement import Param, Statement
 from .template import Statements
@@ -16,15 +18,17 @@ SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, t.last_seq, %s, %s, %s, %s, %s
  WHERE t.tenant = %s AND t.thread_id = %s
 """
 
-# The same, only if the base is still there and the very row that was built on: a thread that was deleted and made anew
-# may have another state at this seq.
-INSERT_DELTA = """
+# The same for a state that goes on from another: only if its parent, whose text it may go on with, and its base are
+# still there and the very rows that were built on. A thread that was deleted and made anew may have others at these
+# seqs. Where IF is told 0 there is no base, and the parent stands in for it.
+INSERT_AFTER = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
                            metadata, metadata_keys, search_text, oldest_at, created_at)
-SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, c.seq, %s, %s, %s, %s, %s, %s, %s, t.updated_at
+SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, IF(%s, b.seq, t.last_seq), %s, %s, %s, %s, %s, %s, %s, t.updated_at
   FROM {threads} t
   JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.seq = %s AND c.token = %s
-                      AND c.base_seq IS NOT NULL
+  JOIN {checkpoints} b ON b.tenant = t.tenant AND b.thread_id = t.thread_id AND b.seq = %s AND b.token = %s
+                      AND IF(%s, b.base_seq IS NOT NULL, TRUE)
  WHERE t.tenant = %s AND t.thread_id = %s AND {LIVE}
 """
 
@@ -45,15 +49,17 @@ UPDATE {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s
 """
 
-# The same, if the base of the row that shall have this name is still there.
-UNNAME_IF_BASE = """
-UPDATE {checkpoints} c
-  JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = %s AND b.token = %s AND b.base_seq IS NOT NULL
-  JOIN {threads} t ON t.tenant = %s AND t.thread_id = %s AND b.seq >= t.first_seq
-   SET c.checkpoint_id = NULL, c.metadata = NULL, c.metadata_keys = NULL, c.oldest_at = NULL,
-       c.search_text = NULLIF(SUBSTRING_INDEX(c.search_text, CHAR(30 USING utf8mb4), 1), ''),
-       c.token = IF(LAST_INSERT_ID(c.seq) >= 0, c.token, c.token)
- WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s
+# The same, if the parent and the base of the row that shall have this name are still there.
+UNNAME_FOR = """
+UPDATE {checkpoints} x
+  JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = %s AND c.token = %s
+  JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = %s AND b.token = %s
+                      AND IF(%s, b.base_seq IS NOT NULL, TRUE)
+  JOIN {threads} t ON t.tenant = %s AND t.thread_id = %s AND {LIVE}
+   SET x.checkpoint_id = NULL, x.metadata = NULL, x.metadata_keys = NULL, x.oldest_at = NULL,
+       x.search_text = NULLIF(SUBSTRING_INDEX(x.search_text, CHAR(30 USING utf8mb4), 1), ''),
+       x.token = IF(LAST_INSERT_ID(x.seq) >= 0, x.token, x.token)
+ WHERE x.tenant = %s AND x.thread_id = %s AND x.checkpoint_id = %s
 """
 
 # Take the names from all but the newest checkpoints of a thread.
@@ -131,39 +137,48 @@ DELETE c FROM {checkpoints} c
 # The newest checkpoint of a thread and the rows it builds on, newest first. The recursion carries keys only: payloads
 # in it would be copied into a temporary table.
 LOAD_NEWEST = """
-WITH RECURSIVE lineage (seq, base_seq) AS (
-  (SELECT c.seq, c.base_seq
+WITH RECURSIVE lineage (seq, base_seq, last_seq) AS (
+  (SELECT c.seq, c.base_seq, t.last_seq
      FROM {checkpoints} c
      JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
     WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
     ORDER BY c.seq DESC LIMIT 1)
   UNION ALL
-  SELECT b.seq, b.base_seq
+  SELECT b.seq, b.base_seq, lineage.last_seq
     FROM lineage
     JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq
    WHERE lineage.base_seq <> lineage.seq
 )
-SELECT c.seq, c.token, c.payload, c.checkpoint_id
+SELECT c.seq, c.token, c.payload, c.checkpoint_id, lineage.last_seq
   FROM lineage
   JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
  ORDER BY c.seq DESC
 """
 
 LOAD_NAMED = """
-WITH RECURSIVE lineage (seq, base_seq) AS (
-  (SELECT c.seq, c.base_seq
+WITH RECURSIVE lineage (seq, base_seq, last_seq) AS (
+  (SELECT c.seq, c.base_seq, t.last_seq
      FROM {checkpoints} c
      JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
     WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s AND {LIVE})
   UNION ALL
-  SELECT b.seq, b.base_seq
+  SELECT b.seq, b.base_seq, lineage.last_seq
     FROM lineage
     JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq
    WHERE lineage.base_seq <> lineage.seq
 )
-SELECT c.seq, c.token, c.payload, c.checkpoint_id
+SELECT c.seq, c.token, c.payload, c.checkpoint_id, lineage.last_seq
   FROM lineage
   JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
+ ORDER BY c.seq DESC
+"""
+
+# The same when the rows are known: a look-up by primary key. last_seq tells whether they still are the newest's.
+LOAD_ROWS = """
+SELECT c.seq, c.token, c.payload, c.checkpoint_id, t.last_seq
+  FROM {threads} t
+  JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.seq IN ({seqs}) AND {LIVE}
  ORDER BY c.seq DESC
 """
 
@@ -187,6 +202,10 @@ SELECT c.checkpoint_id
  ORDER BY c.seq DESC
  LIMIT %s
 """
+
+
+#: The seq and token of a row.
+RowKey: TypeAlias = tuple[int, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,9 +245,14 @@ class CheckpointStatements(Statements):
         """Insert a state that stands by itself."""
         return Statement(self._text(INSERT_WHOLE), (*row.params, tenant, thread_id))
 
-    def insert_delta(self, tenant: str, thread_id: str, row: NewRow, base_seq: int, base_token: bytes) -> Statement:
-        """Insert a state that builds on another; affects no row if that is gone."""
-        return Statement(self._text(INSERT_DELTA), (*row.params, base_seq, base_token, tenant, thread_id))
+    def insert_after(self, tenant: str, thread_id: str, row: NewRow, parent: RowKey, base: RowKey | None) -> Statement:
+        """Insert a state that goes on from a parent and may build on a base; affects no row if one is gone."""
+        checkpoint_id, parent_seq, *values = row.params
+        builds = int(base is not None)
+        rows = (*parent, *(base or parent), builds)
+        return Statement(
+            self._text(INSERT_AFTER), (checkpoint_id, parent_seq, builds, *values, *rows, tenant, thread_id)
+        )
 
     def find_saved(self, tenant: str, thread_id: str, checkpoint_id: str, token: bytes) -> Statement:
         """The seq of a row of ours."""
@@ -238,12 +262,13 @@ class CheckpointStatements(Statements):
         """Take the name from a checkpoint."""
         return Statement(self._text(UNNAME), (tenant, thread_id, checkpoint_id))
 
-    def unname_if_base(
-        self, tenant: str, thread_id: str, checkpoint_id: str, base_seq: int, base_token: bytes
+    def unname_for(
+        self, tenant: str, thread_id: str, checkpoint_id: str, parent: RowKey, base: RowKey | None
     ) -> Statement:
-        """Take the name from a checkpoint if a base is still there."""
+        """Take the name from a checkpoint if `insert_after` with the same parent and base will find them."""
         key = (tenant, thread_id)
-        return Statement(self._text(UNNAME_IF_BASE), (*key, base_seq, base_token, *key, *key, checkpoint_id))
+        rows = (*key, *parent, *key, *(base or parent), int(base is not None))
+        return Statement(self._text(UNNAME_FOR), (*rows, *key, *key, checkpoint_id))
 
     def unname_older(self, tenant: str, thread_id: str, keep: int) -> Statement:
         """Take the names from all but the newest ``keep`` checkpoints."""
@@ -267,11 +292,16 @@ class CheckpointStatements(Statements):
         return Statement(self._text(DELETE_LEFT_BEHIND), (tenant, thread_id))
 
     def load(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Statement:
-        """Seq, token, payload and id of a checkpoint and of the rows it builds on, newest first."""
+        """Seq, token, payload, id and last_seq, of a checkpoint and of the rows it builds on, newest first."""
         key = (tenant, thread_id)
         if checkpoint_id is None:
             return Statement(self._text(LOAD_NEWEST), key * 3)
         return Statement(self._text(LOAD_NAMED), (*key, checkpoint_id, *key, *key))
+
+    def load_rows(self, tenant: str, thread_id: str, seqs: Sequence[int]) -> Statement:
+        """As `load`, for rows whose seqs are known."""
+        text = self._text(LOAD_ROWS.replace("{seqs}", ", ".join(["%s"] * len(seqs))))
+        return Statement(text, (tenant, thread_id, *seqs))
 
     def exists(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Statement:
         """A row if the checkpoint, or any of the thread, is there."""

@@ -29,7 +29,7 @@ UPDATE {threads}
 
 # Lock a thread for a write that saves nothing. last_seq still rises, so that others notice the change.
 LOCK = """
-UPDATE {threads} SET last_seq = last_seq + 1
+UPDATE {threads} SET last_seq = LAST_INSERT_ID(last_seq + 1)
  WHERE tenant = %s AND thread_id = %s AND (expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6))
 """
 
@@ -73,7 +73,7 @@ class ThreadStatements(Statements):
         return Statement(self._text(TAKE_SEQ_OF_LIVE), (ttl_us, tenant, thread_id))
 
     def lock(self, tenant: str, thread_id: str) -> Statement:
-        """Lock a live thread until the transaction ends; affects one row if there is one."""
+        """Lock a live thread until the transaction ends; affects one row if there is one, and gives last_seq."""
         return Statement(self._text(LOCK), (tenant, thread_id))
 
     def drop_if_empty(self, tenant: str, thread_id: str) -> Statement:

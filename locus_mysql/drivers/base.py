@@ -138,7 +138,8 @@ class Endpoint:
     unix_socket: str | None = None
 
     def __str__(self) -> str:
-        return self.unix_socket or f"{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.unix_socket or f"{host}:{self.port}"
 
 
 class Driver(Protocol):

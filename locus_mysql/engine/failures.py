@@ -70,7 +70,7 @@ def explain(error: DriverError, config: MySQLConfig) -> LocusMySQLError:
         )
     if isinstance(error, PacketTooLarge):
         return StateTooLarge(
-            f"Saving this needs a packet of {error.size_bytes} bytes, but MySQL at {where} accepts {error.limit_bytes}. "
+            f"Saving this needs a packet of {error.size_bytes} bytes; MySQL at {where} accepts {error.limit_bytes}. "
             "Nothing was written. Raise the server's max_allowed_packet (1 GB at most), or make the state smaller."
         )
     if not isinstance(error, ServerError):
