@@ -149,14 +149,14 @@ def extend(lineage: Lineage, delta: Delta, seq: int, token: bytes, *, provisiona
     return (newest, *lineage[seqs.index(base_seq) :])
 
 
-def rows_needed(lineage: Lineage) -> list[int]:
-    """The seqs of the rows from which the newest state of a lineage is put together, newest first."""
-    seqs = [lineage[0].seq]
+def rows_needed(lineage: Lineage) -> list[Ancestor]:
+    """The states from whose rows the newest of a lineage is put together, newest first."""
+    needed = [lineage[0]]
     for ancestor, base in pairwise(lineage):
         if ancestor.base_seq is None:
             break
-        seqs.append(base.seq)
-    return seqs
+        needed.append(base)
+    return needed
 
 
 def lasting(lineage: Lineage) -> Lineage:

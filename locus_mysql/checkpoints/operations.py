@@ -27,7 +27,7 @@ from .arguments import (
     pair_key,
 )
 from .codec import decode_json
-from .delta import encode_delta, extend, rows_needed
+from .delta import StoredRow, assemble, encode_delta, extend, rows_needed
 from .known import KnownThreads
 from .matching import contains
 from .new import NewCheckpoint
@@ -181,33 +181,41 @@ class CheckpointOperations:
         landed = checkpoints.find_saved(tenant, thread_id, row.checkpoint_id, row.token)
         return Batch(tuple(statements), landed)
 
-    def load(
-        self, tenant: str, thread_id: str, checkpoint_id: str | None = None
-    ) -> Operation[tuple[str, bytes] | None]:
-        """Id and text of a checkpoint's state, or of the newest; None if there is none. One round trip."""
+    def load(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[bytes | None]:
+        """The text of a checkpoint's state, or of the newest; None if there is none.
+
+        One round trip; a second one if another process wrote to a thread whose newest checkpoint this process knew.
+        """
         check_thread_id(thread_id)
         if checkpoint_id is not None:
             check_checkpoint_id(checkpoint_id)
-        rows = yield from self._read_newest_known(tenant, thread_id) if checkpoint_id is None else _nothing()
-        if not rows:
-            (found,) = yield Batch.of(self.sql.checkpoints.load(tenant, thread_id, checkpoint_id))
-            rows = found.rows
-        if not rows:
+        else:
+            text = yield from self._load_newest_known(tenant, thread_id)
+            if text is not None:
+                return text
+        (found,) = yield Batch.of(self.sql.checkpoints.load(tenant, thread_id, checkpoint_id))
+        if not found.rows:
             return None
-        text, lineage = assemble_rows(rows)
-        last_seq = cast(int, rows[0][4]) if checkpoint_id is None else None
+        text, lineage = assemble_rows(found.rows)
+        last_seq = cast(int, found.rows[0][3]) if checkpoint_id is None else None
         self.known.loaded((tenant, thread_id), lineage, last_seq=last_seq)
-        return cast(str, rows[0][3]), text
+        return text
 
-    def _read_newest_known(self, tenant: str, thread_id: str) -> Operation[Sequence[Row]]:
-        """The rows of the newest checkpoint, if this process knows which they are and nobody wrote to the thread."""
+    def _load_newest_known(self, tenant: str, thread_id: str) -> Operation[bytes | None]:
+        """The newest checkpoint's text, if this process knows its rows and nobody wrote to the thread since."""
         lineage, last_seq = self.known.newest((tenant, thread_id))
         if not lineage:
-            return ()
-        seqs = rows_needed(lineage)
+            return None
+        rows = rows_needed(lineage)
+        seqs = [ancestor.seq for ancestor in rows]
         (found,) = yield Batch.of(self.sql.checkpoints.load_rows(tenant, thread_id, seqs))
-        unchanged = len(found.rows) == len(seqs) and found.rows[0][4] == last_seq
-        return found.rows if unchanged else ()
+        if len(found.rows) < len(seqs) or found.rows[0][1] != last_seq:
+            return None
+        self.known.loaded((tenant, thread_id), lineage, last_seq=last_seq)
+        payloads = [cast(bytes, row[0]) for row in found.rows]
+        return assemble([StoredRow(row.seq, row.token, payload) for row, payload in zip(rows, payloads, strict=True)])[
+            0
+        ]
 
     def exists(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Whether the checkpoint, or any of the thread, is there. One round trip."""
@@ -553,12 +561,6 @@ def _stored_seq(results: Sequence[Result], inserted_at: int) -> int | None:
     if len(results) == 1:
         return cast(int, results[0].rows[0][0])  # an earlier try had been carried out
     return results[0].last_insert_id if results[inserted_at].affected else None
-
-
-def _nothing() -> Operation[Sequence[Row]]:
-    """An operation that asks for nothing."""
-    return ()
-    yield  # which makes it one
 
 
 def _info(row: Row) -> CheckpointInfo:

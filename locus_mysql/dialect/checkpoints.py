@@ -149,7 +149,7 @@ WITH RECURSIVE lineage (seq, base_seq, last_seq) AS (
     JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq
    WHERE lineage.base_seq <> lineage.seq
 )
-SELECT c.seq, c.token, c.payload, c.checkpoint_id, lineage.last_seq
+SELECT c.seq, c.token, c.payload, lineage.last_seq
   FROM lineage
   JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
  ORDER BY c.seq DESC
@@ -167,7 +167,7 @@ WITH RECURSIVE lineage (seq, base_seq, last_seq) AS (
     JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq
    WHERE lineage.base_seq <> lineage.seq
 )
-SELECT c.seq, c.token, c.payload, c.checkpoint_id, lineage.last_seq
+SELECT c.seq, c.token, c.payload, lineage.last_seq
   FROM lineage
   JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
  ORDER BY c.seq DESC
@@ -175,7 +175,7 @@ SELECT c.seq, c.token, c.payload, c.checkpoint_id, lineage.last_seq
 
 # The same when the rows are known: a look-up by primary key. last_seq tells whether they still are the newest's.
 LOAD_ROWS = """
-SELECT c.seq, c.token, c.payload, c.checkpoint_id, t.last_seq
+SELECT c.payload, t.last_seq
   FROM {threads} t
   JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id
  WHERE c.tenant = %s AND c.thread_id = %s AND c.seq IN ({seqs}) AND {LIVE}
@@ -292,14 +292,14 @@ class CheckpointStatements(Statements):
         return Statement(self._text(DELETE_LEFT_BEHIND), (tenant, thread_id))
 
     def load(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Statement:
-        """Seq, token, payload, id and last_seq, of a checkpoint and of the rows it builds on, newest first."""
+        """Seq, token, payload and last_seq, of a checkpoint and of the rows it builds on, newest first."""
         key = (tenant, thread_id)
         if checkpoint_id is None:
             return Statement(self._text(LOAD_NEWEST), key * 3)
         return Statement(self._text(LOAD_NAMED), (*key, checkpoint_id, *key, *key))
 
     def load_rows(self, tenant: str, thread_id: str, seqs: Sequence[int]) -> Statement:
-        """As `load`, for rows whose seqs are known."""
+        """Payload and the thread's last_seq of rows whose seqs are known, newest first."""
         text = self._text(LOAD_ROWS.replace("{seqs}", ", ".join(["%s"] * len(seqs))))
         return Statement(text, (tenant, thread_id, *seqs))
 

@@ -223,11 +223,7 @@ class AsyncPool:
     @asynccontextmanager
     async def connection(self, *, tested: bool = False) -> AsyncIterator[AsyncConnection]:
         """As `SyncPool.connection`."""
-        try:
-            async with asyncio.timeout(self._config.pool_timeout_s):
-                await self._free.acquire()
-        except TimeoutError:
-            raise pool_timeout(self._config) from None
+        await self._wait_for_a_place()
         try:
             generation = self._generation
             connection, opened_at = await self._checked(tested=tested)
@@ -254,6 +250,16 @@ class AsyncPool:
         self._generation += 1
         for one in self._idle.take_all():
             one.connection.abort()
+
+    async def _wait_for_a_place(self) -> None:
+        if not self._free.locked():
+            await self._free.acquire()
+            return
+        try:
+            async with asyncio.timeout(self._config.pool_timeout_s):
+                await self._free.acquire()
+        except TimeoutError:
+            raise pool_timeout(self._config) from None
 
     def _take_back_after(self, error: BaseException, connection: AsyncConnection, opened_at: float) -> None:
         if _is_sound(error):

@@ -119,7 +119,7 @@ class LocusOperations:
         """The state of a checkpoint, or of a thread's newest; None if there is none. One round trip."""
         check_thread_id(thread_id)
         found = yield from self.checkpoints.load(self.tenancy.of(thread_id), thread_id, checkpoint_id)
-        return None if found is None else AgentState.from_checkpoint(decode_json(found[1]))
+        return None if found is None else AgentState.from_checkpoint(decode_json(found))
 
     def list_checkpoints(self, thread_id: str, limit: int = 10) -> Operation[list[str]]:
         """Ids of a thread's checkpoints, newest first."""

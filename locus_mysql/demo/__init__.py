@@ -1,0 +1,1 @@
+"""The main job, to be watched: ``python -m locus_mysql demo``."""
