@@ -27,7 +27,7 @@ from .arguments import (
     pair_key,
 )
 from .codec import decode_json
-from .delta import StoredRow, assemble, encode_delta, extend, rows_needed
+from .delta import Ancestor, Lineage, StoredRow, assemble, encode_delta, extend, rows_needed
 from .known import KnownThreads
 from .matching import contains
 from .new import NewCheckpoint
