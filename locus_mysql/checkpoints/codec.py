@@ -18,6 +18,9 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from ..errors import CorruptCheckpoint, InvalidInput
 
+#: Levels of nesting that every encoder and decoder used here can take.
+NESTING_LIMIT = 200
+
 _JSON_OBJECT = TypeAdapter(dict[str, JsonValue])
 
 
@@ -56,8 +59,8 @@ def check_json_object(value: object, what: str) -> None:
         _JSON_OBJECT.validate_python(value, strict=True)
     except ValidationError as error:
         problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
-        if problem["type"] == "recursion_loop":
-            raise InvalidInput(f"{what} is nested too deeply or contains itself; the limit is 200 levels.") from None
+        if problem["type"] == "recursion_loop" or len(problem["loc"]) > 2 * NESTING_LIMIT:
+            raise InvalidInput(f"{what} contains itself or is nested deeper than {NESTING_LIMIT} levels.") from None
         place = ".".join(str(part) for part in problem["loc"] if part not in {"dict[str,...]", "list[...]", "[key]"})
         raise InvalidInput(
             f"{what} holds something at {place[:200]!r} that JSON cannot hold exactly. Use dicts with text keys, "
@@ -72,7 +75,7 @@ def encode(state: Mapping[str, Any]) -> EncodedState:
         state: A dict of JSON values.
 
     Raises:
-        InvalidInput: A value has no JSON form, or is nested deeper than 250 levels.
+        InvalidInput: A value has no JSON form, or is nested too deeply.
     """
     head = bytearray(b"{")
     logs = []
@@ -107,13 +110,13 @@ def encode_json(value: Any) -> bytes:
     except PydanticSerializationError:
         pass
     except ValueError:
-        raise InvalidInput("The state contains itself or is nested deeper than 250 levels.") from None
+        raise InvalidInput(f"The state contains itself or is nested deeper than {NESTING_LIMIT} levels.") from None
     try:
         text = json.dumps(value, separators=(",", ":"), ensure_ascii=True).encode()
         decode_json(text)
     except (TypeError, ValueError, RecursionError, CorruptCheckpoint):
         raise InvalidInput(
-            "The state holds a value that JSON cannot hold, or is nested deeper than 250 levels."
+            f"The state holds a value that JSON cannot hold, or is nested deeper than {NESTING_LIMIT} levels."
         ) from None
     return text
 

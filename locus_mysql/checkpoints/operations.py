@@ -208,7 +208,7 @@ class CheckpointOperations:
             return None
         rows = rows_needed(lineage)
         seqs = [ancestor.seq for ancestor in rows]
-        (found,) = yield Batch.of(self.sql.checkpoints.load_rows(tenant, thread_id, seqs))
+        (found,) = yield Batch.of(self.sql.checkpoints.load_rows(tenant, thread_id, seqs, rows[0].token))
         if len(found.rows) < len(seqs) or found.rows[0][1] != last_seq:
             return None
         self.known.loaded((tenant, thread_id), lineage, last_seq=last_seq)

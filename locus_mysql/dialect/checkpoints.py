@@ -173,12 +173,13 @@ SELECT c.seq, c.token, c.payload, lineage.last_seq
  ORDER BY c.seq DESC
 """
 
-# The same when the rows are known: a look-up by primary key. last_seq tells whether they still are the newest's.
+# The same when the rows are known: a look-up by primary key. last_seq tells whether they still are the newest's, the
+# newest row's token whether the thread still is the same one: deleted and made anew, it may have the same seqs.
 LOAD_ROWS = """
 SELECT c.payload, t.last_seq
   FROM {threads} t
   JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id
- WHERE c.tenant = %s AND c.thread_id = %s AND c.seq IN ({seqs}) AND {LIVE}
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.seq IN ({seqs}) AND (c.seq <> %s OR c.token = %s) AND {LIVE}
  ORDER BY c.seq DESC
 """
 
@@ -298,10 +299,10 @@ class CheckpointStatements(Statements):
             return Statement(self._text(LOAD_NEWEST), key * 3)
         return Statement(self._text(LOAD_NAMED), (*key, checkpoint_id, *key, *key))
 
-    def load_rows(self, tenant: str, thread_id: str, seqs: Sequence[int]) -> Statement:
-        """Payload and the thread's last_seq of rows whose seqs are known, newest first."""
+    def load_rows(self, tenant: str, thread_id: str, seqs: Sequence[int], newest_token: bytes) -> Statement:
+        """Payload and the thread's last_seq of rows whose seqs are known, newest first; the newest only if it is the same."""
         text = self._text(LOAD_ROWS.replace("{seqs}", ", ".join(["%s"] * len(seqs))))
-        return Statement(text, (tenant, thread_id, *seqs))
+        return Statement(text, (tenant, thread_id, *seqs, seqs[0], newest_token))
 
     def exists(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Statement:
         """A row if the checkpoint, or any of the thread, is there."""
