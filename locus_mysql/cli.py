@@ -53,9 +53,8 @@ def demo(arguments: argparse.Namespace) -> int:
     _need_locus("The demo")
     from .demo.story import tell
 
-    with _server(arguments) as dsn:
-        options = {**_options(arguments), **({"dsn": dsn} if dsn else {})}
-        held = asyncio.run(tell(MySQLConfig.from_env(**options), sys.stdout))
+    with _demo_server(arguments) as config:
+        held = asyncio.run(tell(config, sys.stdout))
     return OK if held else FAILED
 
 
@@ -130,7 +129,7 @@ class _Parser(argparse.ArgumentParser):
     """Repeats no password when it complains about an argument."""
 
     def error(self, message: str) -> Never:
-        super().error(re.sub(r"//[^\s/]*@", "//***@", message))
+        super().error(re.sub(r"//.*@", "//***@", message, flags=re.DOTALL))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -204,15 +203,16 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _server(arguments: argparse.Namespace) -> Iterator[str | None]:
-    """The DSN of a private server; None if one is configured."""
+def _demo_server(arguments: argparse.Namespace) -> Iterator[MySQLConfig]:
+    """The server that is configured, or else a private one."""
+    options = _options(arguments)
     if arguments.dsn or os.environ.get("LOCUS_MYSQL_DSN"):
-        yield None
+        yield MySQLConfig.from_env(**options)
         return
     program = find_mysqld()
     print("Starting a private MySQL server, stopped at the end …", file=sys.stderr, flush=True)
     with LocalServer(None, mysqld=program) as private:
-        yield private.dsn
+        yield MySQLConfig(dsn=private.dsn, **options)
 
 
 def _need_locus(what: str) -> None:

@@ -142,7 +142,7 @@ class MySQLConfig(BaseModel):
         found: dict[str, Any] = {}
         for name, value in environment.items():
             option = name.removeprefix(_ENVIRONMENT_PREFIX).lower()
-            if name.startswith(_ENVIRONMENT_PREFIX) and option in known:
+            if value and name.startswith(_ENVIRONMENT_PREFIX) and option in known:
                 found[option] = _split_hosts(value) if option == "hosts" else value
         if not options:
             return cls(**found)

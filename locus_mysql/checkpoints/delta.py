@@ -117,7 +117,9 @@ def encode_delta(
     base, position = _choose_base(bases)
     marks, continued, news = _measure(state, base, parent)
     kept = sum(base.marks[name].length for name in continued) if base else 0
-    if state.size_bytes <= WHOLE_BELOW_BYTES or 2 * kept < state.size_bytes:
+    # A provisional state always builds on the lasting one, so that whoever loads it finds out what it goes on from.
+    stands_alone = state.size_bytes <= WHOLE_BELOW_BYTES or 2 * kept < state.size_bytes
+    if base is None or (stands_alone and not provisional):
         base, position, continued = None, 0, frozenset()
     known = base.marks if base else {}
     header: list[list[object]] = []

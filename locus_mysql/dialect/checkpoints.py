@@ -300,7 +300,7 @@ class CheckpointStatements(Statements):
         return Statement(self._text(LOAD_NAMED), (*key, checkpoint_id, *key, *key))
 
     def load_rows(self, tenant: str, thread_id: str, seqs: Sequence[int], newest_token: bytes) -> Statement:
-        """Payload and the thread's last_seq of rows whose seqs are known, newest first; the newest only if it is the same."""
+        """Payload and the thread's last_seq of rows by their seqs, newest first; the newest only if still the same."""
         text = self._text(LOAD_ROWS.replace("{seqs}", ", ".join(["%s"] * len(seqs))))
         return Statement(text, (tenant, thread_id, *seqs, seqs[0], newest_token))
 

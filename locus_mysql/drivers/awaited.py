@@ -31,6 +31,7 @@ class AsyncAdapter(Adapter):
     @classmethod
     async def open(cls, config: MySQLConfig, endpoint: Endpoint) -> Self:
         """Connect, log in and set the session up."""
+        cancelled_before = _cancellations()
         for tls in tls_attempts(config, endpoint):
             connection = cls(config, endpoint, tls)
             try:
@@ -44,6 +45,7 @@ class AsyncAdapter(Adapter):
                 connection.abort()
                 continue
             except Exception as error:
+                connection._check_cancelled(cancelled_before)
                 failure = translate(error, endpoint, connecting=True)
                 connection.abort()
                 raise failure from None
@@ -57,10 +59,12 @@ class AsyncAdapter(Adapter):
         """See `base.AsyncConnection.execute`."""
         packets = self.packets(statements)
         self._check_loop()
+        cancelled_before = _cancellations()
         try:
             async with asyncio.timeout(self._limit_s):
                 results = await self._send_each(packets)
         except Exception as error:
+            self._check_cancelled(cancelled_before)
             raise self.failure(error) from None
         except BaseException:  # also a cancelled task: the answer is on its way and would be taken for the next one's
             self.abort()
@@ -71,10 +75,12 @@ class AsyncAdapter(Adapter):
         """See `base.AsyncConnection.ping`."""
         self.packets(())
         self._check_loop()
+        cancelled_before = _cancellations()
         try:
             async with asyncio.timeout(self._limit_s):
                 await self.send_ping()
         except Exception as error:
+            self._check_cancelled(cancelled_before)
             self.abort()
             raise as_loss(error, self.endpoint) from None
         except BaseException:
@@ -113,6 +119,12 @@ class AsyncAdapter(Adapter):
             results += await self.send(packet)
         return results
 
+    def _check_cancelled(self, before: int) -> None:
+        """Cancel if the task was meant to be: Connector/Python 9.2 makes a timeout of a cancellation."""
+        if _cancellations() > before:
+            self.abort()
+            raise asyncio.CancelledError
+
     def _check_loop(self) -> None:
         if asyncio.get_running_loop() is not self._loop:
             self.abort()
@@ -143,3 +155,9 @@ class AsyncAdapter(Adapter):
     @abstractmethod
     def discard(self) -> None:
         """Leave the library nothing to clean up; the transport was aborted."""
+
+
+def _cancellations() -> int:
+    """How often the running task was asked to end."""
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()

@@ -61,6 +61,7 @@ def blocking_class() -> Any:
             self.judge(_text(greeting["server_version_original"]), bool(greeting["capabilities"] & ClientFlag.SSL))
             _use_tls_blocking(self._socket, self.tls, self.tls_host)
             if not self.private:
+                check_plugin(greeting["auth_plugin"])
                 self._authenticator = Authenticator()
                 self._authenticator.nonce = bytes(greeting["auth_data"])
 
@@ -110,6 +111,7 @@ def awaited_class() -> Any:
             self.judge(_text(greeting["server_version_original"]), bool(greeting["capabilities"] & ClientFlag.SSL))
             _use_tls_awaited(self._socket, self.tls, self.tls_host)
             if not self.private:
+                check_plugin(greeting["auth_plugin"])
                 self._authenticator = Authenticator()
                 self._authenticator.nonce = bytes(greeting["auth_data"])
 

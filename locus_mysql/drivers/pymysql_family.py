@@ -32,6 +32,8 @@ def before_login(library: Any, judge: Callable[[str, bool], None], *, private_ch
     answer = library._process_auth
 
     def judged_login() -> Any:
+        if not private_channel:
+            check_plugin(getattr(library, "_server_auth_plugin", ""))  # aiomysql: what the greeting proposes
         offers_tls = bool(library.server_capabilities & CLIENT_SSL)
         library.server_capabilities &= ~CLIENT_DEPRECATE_EOF
         judge(library.server_version, offers_tls)

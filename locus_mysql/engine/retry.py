@@ -36,10 +36,12 @@ class Retry:
         self._wait_s = FIRST_WAIT_S
         #: Whether an earlier try of the batch may have been carried out.
         self.fate_unknown = False
+        self._was_duplicate = False
 
     def begin_batch(self) -> None:
         """Forget what happened to the batch before."""
         self.fate_unknown = False
+        self._was_duplicate = False
 
     def wait_after(self, error: DriverError) -> float:
         """Seconds to wait before the batch is repeated.
@@ -49,9 +51,10 @@ class Retry:
             LocusMySQLError: Repeating cannot help, or the deadline has passed.
         """
         if isinstance(error, ServerError) and error.errno == DUPLICATE:
-            if not self.fate_unknown:
+            if not self.fate_unknown or self._was_duplicate:
                 raise Duplicate(error.message) from None
-            return 0.0  # most likely by our own earlier try, which is looked for next
+            self._was_duplicate = True  # most likely by our own earlier try, which is looked for next
+            return 0.0
         connecting = isinstance(error, ConnectionLost) and error.connecting
         if isinstance(error, ConnectionLost) and not connecting:
             self.fate_unknown = True

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, TypeAlias
 
 import pymysql
 import pytest
 
+from locus_mysql import CheckpointStore, MySQLBackend, SyncCheckpointStore, SyncMySQLBackend
 from locus_mysql.config import MySQLConfig
+from locus_mysql.local_server import LocalServer
 
+from .drivers_under_test import ASYNC_DRIVERS, SYNC_DRIVERS
 from .proxy import WireProxy
 
 MakeConfig: TypeAlias = Callable[..., MySQLConfig]
@@ -22,7 +26,7 @@ def server_dsn() -> str:
     """The server to test on; its user may create schemas and users."""
     dsn = os.environ.get("LOCUS_MYSQL_TEST_DSN")
     if not dsn:
-        pytest.fail("There is no MySQL server to test on: run ci/test or set LOCUS_MYSQL_TEST_DSN.", pytrace=False)
+        pytest.fail("No MySQL server to test on: run ci/test or set LOCUS_MYSQL_TEST_DSN.", pytrace=False)
     return dsn
 
 
@@ -72,15 +76,11 @@ def make_config(server_dsn: str, database: str) -> MakeConfig:
 
     def make(**options: Any) -> MySQLConfig:
         address = {"host", "port", "hosts", "unix_socket"}
-        if options.keys() & address:
-            return MySQLConfig(**{"database": database, **_without(given, address), **options})
-        return MySQLConfig(**{**given, "database": database, **options})
+        replaced = address if options.keys() & address else set()
+        kept = {name: value for name, value in given.items() if name not in replaced}
+        return MySQLConfig(**{**kept, "database": database, **options})
 
     return make
-
-
-def _without(options: dict[str, Any], names: set[str]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name not in names}
 
 
 @pytest.fixture
@@ -89,3 +89,113 @@ def proxy(server_dsn: str) -> Iterator[WireProxy]:
     (endpoint, *_) = MySQLConfig(dsn=server_dsn).endpoints
     with WireProxy(endpoint.host, endpoint.port) as running:
         yield running
+
+
+# Stores of every driver and side, and a server that a test may restart, lock and misconfigure.
+
+EVERY_SIDE = tuple(f"{name}-async" for name in ASYNC_DRIVERS) + tuple(f"{name}-sync" for name in SYNC_DRIVERS)
+ONE_OF_EACH = ("mysql-connector-async", "pymysql-sync")
+
+_CLASSES = {
+    "store-async": CheckpointStore,
+    "store-sync": SyncCheckpointStore,
+    "backend-async": MySQLBackend,
+    "backend-sync": SyncMySQLBackend,
+}
+
+
+class AnyStore:
+    """A store whose methods are awaited, whichever side it is of."""
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self.store, name)
+
+        async def call(*args: Any, **options: Any) -> Any:
+            outcome = method(*args, **options)
+            return await outcome if inspect.isawaitable(outcome) else outcome
+
+        return call
+
+
+OpenStore: TypeAlias = Callable[..., AnyStore]
+
+
+@pytest.fixture
+async def open_store(make_config: MakeConfig) -> AsyncIterator[OpenStore]:
+    """``open_store(side, kind="store", **options)``: a store in the test's schema, closed after the test.
+
+    Given ``config=``, it is used as it is, but for the driver.
+    """
+    opened: list[AnyStore] = []
+
+    def open_one(
+        side: str = ONE_OF_EACH[0], kind: str = "store", config: MySQLConfig | None = None, **options: Any
+    ) -> AnyStore:
+        driver, _, way = side.rpartition("-")
+        if config is None:
+            config = make_config(driver=driver, **options)
+        else:
+            config = config.model_copy(update={"driver": driver, **options})
+        store = AnyStore(_CLASSES[f"{kind}-{way}"](config))
+        opened.append(store)
+        return store
+
+    yield open_one
+    for store in opened:
+        await store.close()
+
+
+#: What a packet to the test's own server may hold.
+SMALL_PACKET_BYTES = 1_048_576
+
+
+@pytest.fixture(scope="session")
+def own_server() -> Iterator[LocalServer]:
+    """A server of the tests' own, with small packets and short lock waits. A test that changes it changes it back."""
+    options = [f"--max-allowed-packet={SMALL_PACKET_BYTES}", "--innodb-lock-wait-timeout=1"]
+    with LocalServer(extra_args=options) as server:
+        yield server
+
+
+@pytest.fixture
+def own_sql(own_server: LocalServer) -> Callable[..., tuple[Any, ...]]:
+    """Run one statement on the tests' own server as its administrator."""
+
+    def run(sql: str, *params: Any) -> tuple[Any, ...]:
+        config = MySQLConfig(dsn=own_server.dsn)
+        connection = pymysql.connect(
+            host="127.0.0.1",
+            port=own_server.port,
+            user=config.user,
+            password=config.password.get_secret_value().encode(),
+            autocommit=True,
+        )
+        with connection, connection.cursor() as cursor:
+            cursor.execute(sql, params or None)
+            return cursor.fetchall()
+
+    return run
+
+
+@pytest.fixture
+def own_config(own_server: LocalServer, own_sql: Callable[..., object]) -> Iterator[MakeConfig]:
+    """``own_config(**options)``: for a new schema on the tests' own server."""
+    name = f"locus_test_{secrets.token_hex(8)}"
+    own_sql(f"CREATE DATABASE {name}")
+    given = MySQLConfig(dsn=own_server.dsn)
+
+    def make(**options: Any) -> MySQLConfig:
+        here = {"host": "127.0.0.1", "port": own_server.port} if "hosts" not in options else {}
+        return MySQLConfig(**{"database": name, "user": given.user, "password": given.password, **here, **options})
+
+    yield make
+    own_sql(f"DROP DATABASE {name}")
+
+
+@pytest.fixture
+def table_contents(run_sql: Callable[..., tuple[Any, ...]], database: str) -> Callable[[], Any]:
+    """Every row of both tables of the test's schema, to be compared before and after."""
+    return lambda: tuple(run_sql(f"SELECT * FROM {database}.locus_{table}") for table in ("threads", "checkpoints"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import gc
 import re
 import types
 from collections.abc import Callable, Iterator
@@ -92,6 +93,7 @@ def run(code: str, place: str, names: dict[str, Any]) -> None:
         asyncio.run(result)
 
 
+@pytest.mark.filterwarnings("ignore:loop is closed:ResourceWarning")  # of connections left open by `run_sync`
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.place)
 def test_an_example_runs_as_it_stands(
     example: Example,
@@ -102,6 +104,7 @@ def test_an_example_runs_as_it_stands(
     monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn)
     model = ScriptedModel(["The invoice was sent on Monday."], repeat_last=True)
     run(at_server(example.code, dsn), example.place, {"model": model, **example.names})
+    gc.collect()  # what an example leaves to the collector must not disturb another test
 
 
 def sql_examples() -> Iterator[tuple[str, str]]:
@@ -123,7 +126,7 @@ def test_a_query_for_administrators_runs(
     with locus_mysql.SyncCheckpointStore(dsn=dsn) as store:
         store.save("support/42", {"messages": ["Hello"]})
     run_sql(f"USE {database}")
-    run_sql(statement.replace("%", "%%"))
+    run_sql(statement)
 
 
 def grants(ddl_mode: str) -> list[str]:
@@ -134,22 +137,20 @@ def grants(ddl_mode: str) -> list[str]:
 
 
 @pytest.mark.parametrize("ddl_mode", ["create", "validate", "off"])
-def test_the_grants_suffice(
-    ddl_mode: str, dsn: str, database: str, run_sql: Callable[..., tuple[Any, ...]]
-) -> None:
+def test_the_grants_suffice(ddl_mode: str, dsn: str, database: str, run_sql: Callable[..., tuple[Any, ...]]) -> None:
     if ddl_mode != "create":
         with locus_mysql.SyncCheckpointStore(dsn=dsn) as administrator:
             administrator.health_check()
     user = f"u{database[-16:]}"
-    run_sql(f"CREATE USER '{user}'@'%%' IDENTIFIED BY 'secret-of-{user}'")
+    run_sql(f"CREATE USER '{user}'@'%' IDENTIFIED BY 'secret-of-{user}'")
     try:
         for grant in grants(ddl_mode):
-            run_sql(grant.replace("app.", f"{database}.").replace("'agent'@'%'", f"'{user}'@'%%'"))
+            run_sql(grant.replace("app.", f"{database}.").replace("'agent'@'%'", f"'{user}'@'%'"))
         own = dsn.replace(dsn[len("mysql://") : dsn.index("@")], f"{user}:secret-of-{user}", 1)
         with locus_mysql.SyncCheckpointStore(dsn=own, ddl_mode=ddl_mode, ttl_s=60, keep_checkpoints=2) as store:
             use_every_operation(store)
     finally:
-        run_sql(f"DROP USER '{user}'@'%%'")
+        run_sql(f"DROP USER '{user}'@'%'")
 
 
 def use_every_operation(store: locus_mysql.SyncCheckpointStore) -> None:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from locus_mysql.dialect.statement import Param, Statement
-from locus_mysql.drivers.base import DriverError, ServerError
+from locus_mysql.drivers.base import PacketTooLarge, ServerError
 
 from .conftest import Connect
 from .sides import Line
@@ -163,10 +163,16 @@ async def test_the_largest_packet_is_known(line: Line) -> None:
     assert line.connection.max_allowed_packet == await line.value("SELECT @@max_allowed_packet")
 
 
-async def test_a_packet_too_large_for_the_server_raises_and_closes(line: Line) -> None:
-    with pytest.raises(DriverError):
+async def test_a_statement_too_large_for_the_server_is_not_sent(line: Line) -> None:
+    with pytest.raises(PacketTooLarge):
         await line.value("SELECT LENGTH(%s)", b"x" * (line.connection.max_allowed_packet + 1))
-    assert line.closed
+    assert await line.value("SELECT 1") == 1
+
+
+async def test_statements_too_large_together_go_one_by_one(line: Line) -> None:
+    half = b"x" * (line.connection.max_allowed_packet // 2)
+    results = await line.execute(*[Statement("SELECT LENGTH(%s)", (half,)) for _ in range(2)])
+    assert [list(result.rows) for result in results] == [[(len(half),)], [(len(half),)]]
 
 
 async def test_the_session_is_strict_and_compares_by_code_point(line: Line) -> None:

@@ -1,0 +1,104 @@
+"""What must be true of the tables after any sequence of operations: `assert_sound`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from locus_mysql.checkpoints.codec import decode_json
+from locus_mysql.checkpoints.delta import StoredRow, assemble
+
+
+@dataclass(frozen=True)
+class StoredCheckpoint:
+    """A row of the table of checkpoints."""
+
+    seq: int
+    name: str | None
+    parent: int | None
+    base: int | None
+    continues: int
+    token: bytes
+    payload: bytes
+    metadata: str | None
+    metadata_keys: str | None
+    search_text: str | None
+
+
+def assert_sound(connection: Any, prefix: str = "locus_") -> None:
+    """Verify a schema's tables by raw SQL.
+
+    Args:
+        connection: A DB-API connection that has the schema selected.
+        prefix: The tables' prefix.
+    """
+    threads = {
+        (tenant, thread_id): last_seq
+        for tenant, thread_id, last_seq in _rows(
+            connection, f"SELECT tenant, thread_id, last_seq FROM `{prefix}threads`"
+        )
+    }
+    stored: dict[tuple[str, str], dict[int, StoredCheckpoint]] = {}
+    for tenant, thread_id, *values in _rows(
+        connection,
+        "SELECT tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload, metadata,"
+        f" metadata_keys, search_text FROM `{prefix}checkpoints`",
+    ):
+        stored.setdefault((tenant, thread_id), {})[values[0]] = StoredCheckpoint(*values)
+    assert stored.keys() == threads.keys(), "a thread without checkpoints, or checkpoints without a thread"
+    for place, rows in stored.items():
+        assert max(rows) <= threads[place], (place, "a row is newer than the thread")
+        _assert_thread_sound(place, rows)
+
+
+def _assert_thread_sound(place: tuple[str, str], rows: dict[int, StoredCheckpoint]) -> None:
+    named = [row for row in rows.values() if row.name is not None]
+    assert named, (place, "a thread without checkpoints")
+    needed: set[int] = set()
+    for row in named:
+        chain = _chain(place, rows, row)
+        needed |= {link.seq for link in chain}
+        text, _ = assemble([StoredRow(link.seq, link.token, link.payload) for link in chain])
+        assert isinstance(decode_json(text), dict)
+    followed = {row.parent for row in rows.values()}
+    heirs = _rows_whose_text_is_held(rows)
+    for row in rows.values():
+        where = (place, row.seq)
+        assert row.parent is None or row.parent < row.seq, (where, "a parent is not older")
+        assert row.parent is None or row.parent in rows, (where, "a parent is gone")
+        assert (row.base is None) == (row.payload == b""), (where, "a row is half emptied")
+        if row.name is not None:
+            continue
+        assert row.seq in followed, (where, "an unnamed row that none follows was left")
+        assert row.base is None or row.seq in needed, (where, "a payload that nothing needs was left")
+        assert row.metadata is None, (where, "metadata of a deleted checkpoint was left")
+        assert row.metadata_keys is None, (where, "metadata keys of a deleted checkpoint were left")
+        assert row.search_text is None or row.seq in heirs, (where, "text that no checkpoint holds was left")
+
+
+def _chain(place: tuple[str, str], rows: dict[int, StoredCheckpoint], row: StoredCheckpoint) -> list[StoredCheckpoint]:
+    chain = [row]
+    while chain[-1].base != chain[-1].seq:
+        base = chain[-1].base
+        assert base is not None, (place, row.seq, chain[-1].seq, "a row that is needed has no payload")
+        assert base < chain[-1].seq, (place, row.seq, "a base is not older")
+        assert base in rows, (place, row.seq, base, "a base is gone")
+        chain.append(rows[base])
+    return chain
+
+
+def _rows_whose_text_is_held(rows: dict[int, StoredCheckpoint]) -> set[int]:
+    """The rows whose text a named row has, its own or by going on with it."""
+    held: set[int] = set()
+    for row in rows.values():
+        link: StoredCheckpoint | None = row if row.name is not None else None
+        while link is not None and link.seq not in held:
+            held.add(link.seq)
+            link = rows.get(link.parent) if link.continues and link.parent is not None else None
+    return held
+
+
+def _rows(connection: Any, sql: str) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return list(cursor.fetchall())

@@ -1,0 +1,634 @@
+"""Broken connections, restarts, locks, cancelled tasks, forks and crowds: every call ends well or says what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pymysql
+import pytest
+
+from locus_mysql import CheckpointStore, MySQLConfig, SyncCheckpointStore
+from locus_mysql.errors import PoolTimeout, ThreadExists, Unavailable
+from locus_mysql.local_server import LocalServer
+
+from .conftest import EVERY_SIDE, ONE_OF_EACH, MakeConfig, OpenStore
+from .drivers_under_test import ASYNC_DRIVERS
+from .proxy import WireProxy
+
+RunSQL = Callable[..., tuple[Any, ...]]
+State = dict[str, Any]
+DEADLINE_S = 20.0
+
+every_side = pytest.mark.parametrize("side", EVERY_SIDE)
+one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
+async_drivers = pytest.mark.parametrize("driver", ASYNC_DRIVERS)
+
+
+def state_of(turns: int) -> State:
+    return {"turns": turns, "messages": [{"content": f"turn {turn} " * 50} for turn in range(turns)]}
+
+
+@pytest.fixture
+def through_proxy(make_config: MakeConfig, proxy: WireProxy) -> MakeConfig:
+    def make(**options: Any) -> MySQLConfig:
+        return make_config(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", **options)
+
+    return make
+
+
+async def until(condition: Callable[[], object], what: str) -> None:
+    """Return as soon as the condition holds; fail at the deadline."""
+    end = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < end, f"{what}: not within {DEADLINE_S:g} s"
+        await asyncio.sleep(0.01)
+
+
+# Connections that break
+
+
+@pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
+@pytest.mark.parametrize("pipeline", [True, False])
+@pytest.mark.parametrize("checkpoint_id", [None, "same"])
+@every_side
+async def test_a_save_whose_connection_breaks_at_any_packet_is_carried_out_exactly_once(
+    open_store: OpenStore,
+    through_proxy: MakeConfig,
+    proxy: WireProxy,
+    side: str,
+    checkpoint_id: str | None,
+    pipeline: bool,
+    fault: str,
+) -> None:
+    store = open_store(side, config=through_proxy(pipeline=pipeline))
+    await store.save("thread", state_of(9), "same")
+    with proxy.counting() as undisturbed:
+        first = await store.save("thread", state_of(10), checkpoint_id)
+    names = {"same", first}
+    for packet in range(1, undisturbed.commands + 1):
+        getattr(proxy, fault)(packet)
+        state = state_of(10 + packet)
+        names.add(await store.save("thread", state, checkpoint_id))
+        listed = await store.list_checkpoints("thread", 100)
+        assert sorted(listed) == sorted(names), packet
+        assert await store.load("thread", listed[0]) == state
+        assert await store.load("thread") == state
+    usage = await store.get_disk_usage("thread")
+    assert usage["checkpoints"] == len(names)
+
+
+@one_of_each
+async def test_a_save_whose_connection_breaks_twice_is_carried_out_exactly_once(
+    open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
+) -> None:
+    store = open_store(side, config=through_proxy())
+    await store.save("thread", state_of(1))
+    proxy.drop_after_send(1)
+    proxy.drop_after_send(2)
+    await store.save("thread", state_of(9), "new")
+    assert (await store.list_checkpoints("thread")).count("new") == 1
+    assert await store.load("thread", "new") == state_of(9)
+
+
+@one_of_each
+@pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
+async def test_the_first_call_survives_a_break_at_any_packet(
+    open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str, fault: str
+) -> None:
+    for packet in range(1, 9):
+        store = open_store(side, config=through_proxy())
+        await store.health_check()
+        await store.close()
+        getattr(proxy, fault)(packet)
+        await store.save(f"thread {packet}", state_of(packet))
+        assert await store.load(f"thread {packet}") == state_of(packet)
+        assert len(await store.list_checkpoints(f"thread {packet}")) == 1
+
+
+@one_of_each
+@pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
+async def test_every_other_call_survives_a_break(
+    open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str, fault: str
+) -> None:
+    store = open_store(side, config=through_proxy())
+    await store.save("thread", {"log": ["walrus"]}, "c1", {"k": 1})
+    calls: list[tuple[Callable[[], Any], Any]] = [
+        (lambda: store.load("thread"), {"log": ["walrus"]}),
+        (lambda: store.exists("thread"), True),
+        (lambda: store.list_checkpoints("thread"), ["c1"]),
+        (lambda: store.list_threads(), ["thread"]),
+        (lambda: store.count("*"), 1),
+        (lambda: store.copy_thread("thread", "copy"), True),
+        (lambda: store.load("copy", "c1"), {"log": ["walrus"]}),
+        (lambda: store.vacuum(1), 0),
+    ]
+    for call, expected in calls:
+        getattr(proxy, fault)(1)
+        assert await call() == expected
+    getattr(proxy, fault)(1)
+    await store.delete("copy")
+    assert await store.list_threads() == ["thread"]
+
+
+@one_of_each
+@pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
+async def test_a_copy_onto_a_thread_that_exists_is_refused_also_after_a_break(
+    open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str, fault: str
+) -> None:
+    store = open_store(side, config=through_proxy(retry_deadline_s=5))
+    await store.save("source", state_of(1))
+    await store.save("destination", state_of(2))
+    getattr(proxy, fault)(1)
+    with pytest.raises(ThreadExists):
+        await asyncio.wait_for(store.copy_thread("source", "destination"), DEADLINE_S)
+    assert await store.load("destination") == state_of(2)
+
+
+@every_side
+async def test_a_pool_that_died_overnight_is_replaced_at_the_next_call(
+    open_store: OpenStore, make_config: MakeConfig, run_sql: RunSQL, database: str, side: str
+) -> None:
+    store = open_store(side, pool_size=4)
+    if side.endswith("async"):
+        await asyncio.gather(*(store.save(f"t{n}", state_of(1)) for n in range(8)))
+    else:
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(lambda n: store.store.save(f"t{n}", state_of(1)), range(8)))
+    killed = run_sql("SELECT id FROM information_schema.processlist WHERE db = %s", database)
+    assert killed
+    for (number,) in killed:
+        run_sql(f"KILL {number}")
+    await store.save("thread", state_of(2))
+    assert await store.load("thread") == state_of(2)
+
+
+@every_side
+async def test_connections_that_the_server_closed_as_idle_are_replaced(
+    open_store: OpenStore, run_sql: RunSQL, own_config: MakeConfig, own_sql: RunSQL, side: str
+) -> None:
+    own_sql("SET GLOBAL wait_timeout = 1")
+    try:
+        config = own_config()
+        store = open_store(side, config=config)
+        await store.save("thread", state_of(1))
+        await until(
+            lambda: not own_sql("SELECT 1 FROM information_schema.processlist WHERE db = %s", config.database),
+            "the server closes the idle connection",
+        )
+        await store.save("thread", state_of(2))
+        assert await store.load("thread") == state_of(2)
+    finally:
+        own_sql("SET GLOBAL wait_timeout = 28800")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("crash", [False, True], ids=["stopped", "killed"])
+@pytest.mark.parametrize("side", ["mysql-connector-async", "asyncmy-async", "mysql-connector-sync", "pymysql-sync"])
+async def test_savers_go_on_through_a_restart_of_the_server(
+    open_store: OpenStore, own_server: LocalServer, own_config: MakeConfig, side: str, crash: bool
+) -> None:
+    """What a save reported is there afterwards, also when the server was killed."""
+    store = open_store(side, config=own_config())
+    await store.save("thread", state_of(1), "c1")
+    stop = threading.Event()
+
+    def restart() -> None:
+        own_server.restart(crash=crash)
+        stop.set()
+
+    saved = {"c1": 1}
+    restarting = threading.Thread(target=restart)
+    restarting.start()
+    while not stop.is_set() or len(saved) < 5:
+        turn = len(saved) + 1
+        await store.save("thread", state_of(turn % 40), f"c{turn}")
+        saved[f"c{turn}"] = turn % 40
+    restarting.join()
+    assert sorted(await store.list_checkpoints("thread", 100_000)) == sorted(saved)
+    newest = f"c{len(saved)}"
+    assert await store.load("thread", newest) == state_of(saved[newest])
+
+
+# Locks
+
+
+class Rival:
+    """Another client that holds the lock of a thread."""
+
+    def __init__(self, config: MySQLConfig, thread_id: str) -> None:
+        (endpoint, *_) = config.endpoints
+        self.connection = pymysql.connect(
+            host=endpoint.host,
+            port=endpoint.port,
+            user=config.user,
+            password=config.password.get_secret_value().encode(),
+            database=config.database,
+        )
+        with self.connection.cursor() as cursor:
+            cursor.execute("SELECT * FROM locus_threads WHERE thread_id = %s FOR UPDATE", (thread_id,))
+
+    def let_go(self) -> None:
+        self.connection.close()
+
+
+@one_of_each
+async def test_a_save_waits_for_a_lock_longer_than_the_server_does(
+    open_store: OpenStore, own_config: MakeConfig, own_sql: RunSQL, side: str
+) -> None:
+    """The server gives up after a second (innodb_lock_wait_timeout); the save is repeated."""
+    config = own_config()
+    store = open_store(side, config=config)
+    await store.save("thread", state_of(1))
+    rival = Rival(config, "thread")
+    before = int(own_sql("SHOW GLOBAL STATUS LIKE 'Com_rollback'")[0][1])
+
+    def let_go_after_a_timeout() -> None:
+        end = time.monotonic() + DEADLINE_S
+        while int(own_sql("SHOW GLOBAL STATUS LIKE 'Com_rollback'")[0][1]) == before and time.monotonic() < end:
+            time.sleep(0.02)
+        rival.let_go()
+
+    letting_go = threading.Thread(target=let_go_after_a_timeout)
+    letting_go.start()
+    await store.save("thread", state_of(2))
+    letting_go.join()
+    assert await store.load("thread") == state_of(2)
+    assert len(await store.list_checkpoints("thread")) == 2
+
+
+@one_of_each
+async def test_a_save_gives_up_at_the_retry_deadline_and_says_so(
+    open_store: OpenStore, own_config: MakeConfig, side: str
+) -> None:
+    config = own_config(retry_deadline_s=0.5)
+    store = open_store(side, config=config)
+    await store.save("thread", state_of(1))
+    rival = Rival(config, "thread")
+    began = time.monotonic()
+    with pytest.raises(Unavailable, match="retry_deadline_s"):
+        await store.save("thread", state_of(2))
+    assert time.monotonic() - began < 3
+    rival.let_go()
+    assert await store.load("thread") == state_of(1)
+    await store.save("thread", state_of(2))
+    assert len(await store.list_checkpoints("thread")) == 2
+
+
+@one_of_each
+async def test_a_deadlock_is_repeated(
+    open_store: OpenStore, own_config: MakeConfig, own_sql: RunSQL, side: str
+) -> None:
+    """The rival has one of two threads and then wants the other, which the copy has: one of both is the victim."""
+    config = own_config()
+    store = open_store(side, config=config)
+    await store.save("a", state_of(1))
+    deadlocks = "SELECT count FROM information_schema.innodb_metrics WHERE name = 'lock_deadlocks'"
+    before = own_sql(deadlocks)[0][0]
+    rival = Rival(config, "nothing")
+    with rival.connection.cursor() as cursor:
+        # Changed rows make the rival the heavier one: InnoDB ends the lighter.
+        cursor.execute("CREATE TEMPORARY TABLE heavy (n INT PRIMARY KEY)")
+        cursor.executemany("INSERT INTO heavy VALUES (%s)", [(n,) for n in range(500)])
+        cursor.execute(
+            "INSERT INTO locus_threads VALUES ('default', 'b', 1, 1, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), NULL)"
+        )
+    failures: list[BaseException] = []
+
+    def want_the_other() -> None:
+        try:
+            end = time.monotonic() + DEADLINE_S
+            waits = "SELECT COUNT(*) FROM performance_schema.data_lock_waits"
+            while not own_sql(waits)[0][0] and time.monotonic() < end:
+                time.sleep(0.005)
+            with rival.connection.cursor() as cursor:
+                cursor.execute("UPDATE locus_threads SET updated_at = updated_at WHERE thread_id = 'a'")
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            rival.let_go()
+
+    wanting = threading.Thread(target=want_the_other)
+    wanting.start()
+    assert await store.copy_thread("a", "b")
+    wanting.join()
+    assert not failures
+    assert own_sql(deadlocks)[0][0] > before
+    assert await store.load("b") == state_of(1)
+
+
+# A server that does not answer
+
+
+@every_side
+async def test_a_server_that_stops_answering_is_unavailable_within_the_timeouts(
+    open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
+) -> None:
+    options = {"connect_timeout_s": 0.3, "read_timeout_s": 0.3, "write_timeout_s": 0.3, "retry_deadline_s": 0.5}
+    store = open_store(side, config=through_proxy(**options))
+    await store.save("thread", state_of(1))
+    proxy.black_hole()
+    began = time.monotonic()
+    with pytest.raises(Unavailable, match=f"127.0.0.1:{proxy.port}"):
+        await store.save("thread", state_of(2))
+    assert time.monotonic() - began < 4
+    proxy.resume()
+    await store.save("thread", state_of(3))
+    assert await store.load("thread") == state_of(3)
+
+
+@one_of_each
+async def test_a_server_that_never_answered_is_reported_at_once(
+    open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
+) -> None:
+    proxy.black_hole()
+    store = open_store(side, config=through_proxy(connect_timeout_s=0.3, retry_deadline_s=30))
+    began = time.monotonic()
+    with pytest.raises(Unavailable):
+        await store.save("thread", state_of(1))
+    assert time.monotonic() - began < 4
+    proxy.resume()
+
+
+@one_of_each
+async def test_a_save_whose_answer_never_comes_is_carried_out_exactly_once(
+    open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
+) -> None:
+    store = open_store(side, config=through_proxy(read_timeout_s=0.3, write_timeout_s=0.3))
+    await store.save("thread", state_of(1))
+    proxy.swallow_answer()
+    await store.save("thread", state_of(2))
+    assert len(await store.list_checkpoints("thread")) == 2
+    assert await store.load("thread") == state_of(2)
+
+
+# Crowds
+
+
+@async_drivers
+async def test_many_tasks_share_a_small_pool(
+    make_config: MakeConfig, run_sql: RunSQL, database: str, driver: str
+) -> None:
+    most = 0
+
+    async with CheckpointStore(make_config(driver=driver, pool_size=4)) as store:
+        await store.health_check()
+
+        async def look(stop: asyncio.Event) -> None:
+            nonlocal most
+            query = "SELECT COUNT(*) FROM information_schema.processlist WHERE db = %s"
+            while not stop.is_set():
+                most = max(most, (await asyncio.to_thread(run_sql, query, database))[0][0])
+
+        async def work(task: int) -> None:
+            for turn in range(3):
+                await store.save(f"thread {task}", state_of(task + turn))
+                assert await store.load(f"thread {task}") == state_of(task + turn)
+
+        stop = asyncio.Event()
+        looking = asyncio.create_task(look(stop))
+        await asyncio.gather(*(work(task) for task in range(32)))
+        stop.set()
+        await looking
+        assert await store.count() == 32
+    assert 2 <= most <= 4
+
+
+@pytest.mark.parametrize("driver", ["mysql-connector", "pymysql"])
+def test_threads_share_a_store(make_config: MakeConfig, driver: str) -> None:
+    with SyncCheckpointStore(make_config(driver=driver, pool_size=4)) as store:
+
+        def work(number: int) -> None:
+            for turn in range(3):
+                store.save(f"thread {number}", state_of(number + turn))
+                assert store.load(f"thread {number}") == state_of(number + turn)
+
+        with ThreadPoolExecutor(16) as threads:
+            list(threads.map(work, range(16)))
+        assert store.count() == 16
+
+
+@async_drivers
+async def test_many_tasks_save_to_one_thread(make_config: MakeConfig, driver: str) -> None:
+    async with CheckpointStore(make_config(driver=driver, pool_size=4)) as store:
+        await asyncio.gather(*(store.save("thread", {"n": n, "log": ["x" * 3000]}, f"c{n}") for n in range(32)))
+        listed = await store.list_checkpoints("thread", 100)
+        assert sorted(listed) == sorted(f"c{n}" for n in range(32))
+        for name in listed:
+            assert await store.load("thread", name) == {"n": int(name[1:]), "log": ["x" * 3000]}
+
+
+@one_of_each
+async def test_a_pool_that_stays_full_says_what_to_raise(
+    open_store: OpenStore, own_config: MakeConfig, own_sql: RunSQL, side: str
+) -> None:
+    config = own_config(pool_size=1, pool_timeout_s=0.2)
+    store = open_store(side, config=config)
+    await store.save("thread", state_of(1))
+    rival = Rival(config, "thread")
+    with ThreadPoolExecutor(1) as threads:
+        if side.endswith("async"):
+            saving: Any = asyncio.create_task(store.save("thread", state_of(2)))
+        else:
+            saving = asyncio.wrap_future(threads.submit(store.store.save, "thread", state_of(2)))
+        waits = "SELECT COUNT(*) FROM performance_schema.data_lock_waits"
+        await until(lambda: own_sql(waits)[0][0], "the save waits for the lock")
+        with pytest.raises(PoolTimeout, match="pool_size") as caught:
+            await store.load("thread")
+        rival.let_go()
+        await saving
+    assert "pool_timeout_s" in str(caught.value)
+    assert isinstance(caught.value, TimeoutError)
+    assert await store.load("thread") == state_of(2)
+
+
+async def test_a_server_with_too_many_connections_is_waited_for(
+    open_store: OpenStore, own_config: MakeConfig, own_sql: RunSQL
+) -> None:
+    name = "crowded"
+    own_sql(f"CREATE USER {name} IDENTIFIED BY 'x' WITH MAX_USER_CONNECTIONS 1")
+    own_sql(f"GRANT ALL ON *.* TO {name}")
+    try:
+        config = own_config(user=name, password="x", retry_deadline_s=10)
+        one, other = open_store(config=config), open_store("pymysql-sync", config=config)
+        await one.save("thread", state_of(1))
+        with pytest.raises(Unavailable):
+            await open_store(config=config.model_copy(update={"retry_deadline_s": 0.1})).load("thread")
+        closing = threading.Timer(0.2, asyncio.run_coroutine_threadsafe, (one.close(), asyncio.get_running_loop()))
+        closing.start()
+        assert await asyncio.to_thread(other.store.load, "thread") == state_of(1)
+        closing.join()
+    finally:
+        own_sql(f"DROP USER {name}")
+
+
+# Cancelled tasks
+
+
+@async_drivers
+async def test_a_cancelled_save_leaves_the_store_usable_and_the_thread_loadable(
+    make_config: MakeConfig, driver: str
+) -> None:
+    async with CheckpointStore(make_config(driver=driver, pool_size=2, pool_timeout_s=5)) as store:
+        states = [state_of(1)]
+        await store.save("thread", states[0])
+        for step in range(24):
+            state = {"step": step, "log": ["x" * 200_000]}
+            saving = asyncio.create_task(store.save("thread", state))
+            for _ in range(step):
+                await asyncio.sleep(0)
+            saving.cancel()
+            outcome = (await asyncio.gather(saving, return_exceptions=True))[0]
+            assert isinstance(outcome, asyncio.CancelledError | str)
+            states.append(state)
+            found = await store.load("thread")
+            assert found in states, step
+        await asyncio.gather(*(store.save(f"other {n}", state_of(n)) for n in range(8)))
+        assert await store.count("other *") == 8
+
+
+@async_drivers
+async def test_a_cancelled_wait_for_a_connection_takes_none_with_it(own_config: MakeConfig, driver: str) -> None:
+    config = own_config(driver=driver, pool_size=1, pool_timeout_s=5)
+    async with CheckpointStore(config) as store:
+        await store.save("thread", state_of(1))
+        rival = Rival(config, "thread")
+        saving = asyncio.create_task(store.save("thread", state_of(2)))
+        waiting = [asyncio.create_task(store.load("thread")) for _ in range(5)]
+        await asyncio.sleep(0.05)
+        for task in waiting:
+            task.cancel()
+        rival.let_go()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        await saving
+        assert await store.load("thread") == state_of(2)
+
+
+@async_drivers
+async def test_a_timeout_around_a_save_ends_it_and_its_lock(own_config: MakeConfig, driver: str) -> None:
+    config = own_config(driver=driver)
+    async with CheckpointStore(config) as store:
+        await store.save("thread", state_of(1))
+        rival = Rival(config, "thread")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await store.save("thread", state_of(2))
+        rival.let_go()
+        await store.save("thread", state_of(3))
+        assert await store.load("thread") == state_of(3)
+
+
+# Event loops
+
+
+@async_drivers
+def test_one_store_serves_one_event_loop_after_another(make_config: MakeConfig, driver: str) -> None:
+    store = CheckpointStore(make_config(driver=driver))
+
+    async def turn(number: int) -> None:
+        assert await store.load("thread") == (state_of(number) if number else None)
+        await asyncio.gather(*(store.save("thread", state_of(number + 1)) for _ in range(3)))
+
+    for number in range(3):
+        asyncio.run(turn(number))
+    asyncio.run(store.close())
+    gc.collect()
+
+
+@async_drivers
+def test_one_store_serves_two_event_loops_at_once(make_config: MakeConfig, driver: str) -> None:
+    store = CheckpointStore(make_config(driver=driver))
+
+    async def work(name: str) -> None:
+        for turn in range(5):
+            await store.save(name, state_of(turn))
+            assert await store.load(name) == state_of(turn)
+        await store.close()
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda name: asyncio.run(work(name)), [f"thread {n}" for n in range(24)]))
+
+    assert asyncio.run(store.count()) == 24
+    asyncio.run(store.close())
+
+
+@async_drivers
+async def test_a_closed_store_opens_again(make_config: MakeConfig, driver: str) -> None:
+    store = CheckpointStore(make_config(driver=driver))
+    await store.save("thread", state_of(1))
+    await store.close()
+    assert await store.load("thread") == state_of(1)
+    await store.close()
+    await store.close()
+
+
+# Forks
+
+
+@pytest.mark.parametrize("side", EVERY_SIDE)
+def test_after_a_fork_parent_and_child_both_go_on(make_config: MakeConfig, side: str) -> None:
+    """In a process of its own: pytest's has threads, and a fork copies only one."""
+    driver, _, way = side.rpartition("-")
+    config = make_config(driver=driver)
+    (endpoint, *_) = config.endpoints
+    code = textwrap.dedent(f"""
+        import asyncio, gc, os, sys
+        from locus_mysql import CheckpointStore, SyncCheckpointStore
+
+        options = dict(host={endpoint.host!r}, port={endpoint.port}, user={config.user!r}, pool_size=3,
+                       password=sys.stdin.read(), database={config.database!r}, driver={driver!r})
+
+        if {way!r} == "async":
+            store = CheckpointStore(**options)
+            loop = asyncio.new_event_loop()
+            def run(name, *args):
+                return loop.run_until_complete(getattr(store, name)(*args))
+        else:
+            store = SyncCheckpointStore(**options)
+            def run(name, *args):
+                return getattr(store, name)(*args)
+
+        run("save", "thread", {{"who": "parent"}}, "p0")
+        before = run("load", "thread")
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                if {way!r} == "async":
+                    loop = asyncio.new_event_loop()
+                assert run("load", "thread") == before
+                for n in range(5):
+                    run("save", "thread", {{"who": "child", "n": n}}, f"c{{n}}")
+                run("close")
+                gc.collect()
+                status = 0
+            finally:
+                os._exit(status)
+        for n in range(5):
+            run("save", "thread", {{"who": "parent", "n": n}}, f"p{{n + 1}}")
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        for n in range(5, 8):
+            run("save", "thread", {{"who": "parent", "n": n}}, f"p{{n + 1}}")
+        names = sorted(run("list_checkpoints", "thread", 100))
+        assert names == [*(f"c{{n}}" for n in range(5)), *(f"p{{n}}" for n in range(9))], names
+        run("close")
+        if {way!r} == "async":
+            loop.close()
+    """)
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-W", "ignore::ResourceWarning", "-c", code],
+        input=config.password.get_secret_value(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")

@@ -1,0 +1,374 @@
+"""Several writers of one thread, some of which die: nothing is lost, mixed up or left half-written."""
+
+from __future__ import annotations
+
+import multiprocessing
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from multiprocessing.context import ForkServerProcess
+from typing import Any, Self
+
+import pytest
+
+from locus_mysql import MySQLConfig, SyncCheckpointStore
+
+from .conftest import ONE_OF_EACH, MakeConfig, OpenStore
+
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["pytest", "pymysql", "mysql.connector", "tests.integration.test_concurrent_writers"])
+DEADLINE_S = 60.0
+
+State = dict[str, Any]
+
+
+def state_of(*turns: str) -> State:
+    """A state that is large enough to be stored as a delta of the one before it."""
+    return {"turns": len(turns), "messages": [{"role": "user", "content": turn * 400} for turn in turns]}
+
+
+def grown(state: State, turn: str) -> State:
+    return state_of(*(message["content"][: len(turn)] for message in state["messages"]), turn)
+
+
+def run_in_processes(*jobs: tuple[Callable[..., None], tuple[Any, ...]]) -> None:
+    """Run each job in a process of its own, at once; fail if one does."""
+    processes = [PROCESSES.Process(target=target, args=args) for target, args in jobs]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(DEADLINE_S)
+        assert process.exitcode == 0
+
+
+def save_eight(config: MySQLConfig, thread_id: str, name: str, start: Any) -> None:
+    with SyncCheckpointStore(config) as store:
+        state = store.load(thread_id) or state_of()
+        start.wait(DEADLINE_S)
+        for turn in range(8):
+            state = grown(state, f"{name}{turn}")
+            store.save(thread_id, state, f"{name}{turn}")
+
+
+@pytest.mark.parametrize("driver", ["mysql-connector", "pymysql"])
+def test_four_processes_with_eight_saves_each_lose_nothing(make_config: MakeConfig, driver: str) -> None:
+    config = make_config(driver=driver)
+    with SyncCheckpointStore(config) as store:
+        base = state_of("x0", "x1")
+        store.save("thread", base, "base")
+        start = PROCESSES.Barrier(4)
+        run_in_processes(*((save_eight, (config, "thread", name, start)) for name in "abcd"))
+        listed = store.list_checkpoints("thread", 100)
+        expected = {}
+        for name in "abcd":
+            state = base
+            for turn in range(8):
+                state = grown(state, f"{name}{turn}")
+                expected[f"{name}{turn}"] = state
+        assert sorted(listed) == sorted([*expected, "base"])
+        assert {checkpoint: store.load("thread", checkpoint) for checkpoint in expected} == expected
+        assert store.load("thread") == expected[listed[0]]
+        committed = [entry["created_at"] for entry in store.history("thread")]
+        assert committed == sorted(committed, reverse=True)
+        for name in "abcd":
+            assert [one for one in reversed(listed) if one[0] == name] == [
+                *(["base"] if name == "b" else []),
+                *(f"{name}{turn}" for turn in range(8)),
+            ]
+
+
+def test_processes_that_make_a_thread_at_once_all_save_to_it(make_config: MakeConfig) -> None:
+    config = make_config(driver="pymysql")
+    start = PROCESSES.Barrier(4)
+    run_in_processes(*((save_eight, (config, "new", name, start)) for name in "abcd"))
+    with SyncCheckpointStore(config) as store:
+        listed = store.list_checkpoints("new", 100)
+        assert len(listed) == 32
+        assert all(store.load("new", checkpoint) for checkpoint in listed)
+        assert store.list_threads() == ["new"]
+
+
+# Two writers, each with a memory of its own, one after the other
+
+
+@pytest.fixture(params=ONE_OF_EACH)
+def side(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+async def test_two_that_continue_the_same_state_make_two_branches(open_store: OpenStore, side: str) -> None:
+    one, other = open_store(side), open_store(side)
+    common = state_of("m0", "m1", "m2")
+    await one.save("thread", common, "common")
+    assert await other.load("thread") == common
+    left, right = common, common
+    for turn in range(3):
+        left, right = grown(left, f"l{turn}"), grown(right, f"r{turn}")
+        await one.save("thread", left, f"left{turn}")
+        await other.save("thread", right, f"right{turn}")
+    assert await one.load("thread") == right
+    assert await one.load("thread", "left2") == left
+    assert await other.load("thread", "left2") == left
+    parents = {entry["checkpoint_id"]: entry["parent_id"] for entry in await one.history("thread")}
+    assert (parents["left0"], parents["right0"]) == ("common", "common")
+    assert (parents["left2"], parents["right2"]) == ("left1", "right1")
+
+
+@pytest.mark.parametrize("deleted", range(6))
+async def test_a_base_that_another_deleted_never_breaks_a_later_save(
+    open_store: OpenStore, side: str, deleted: int
+) -> None:
+    one, other = open_store(side), open_store(side)
+    state = state_of()
+    states = {}
+    for turn in range(6):
+        state = states[f"c{turn}"] = grown(state, f"t{turn}")
+        await one.save("thread", state, f"c{turn}")
+    assert await other.delete("thread", f"c{deleted}")
+    await other.vacuum()
+    del states[f"c{deleted}"]
+    for turn in range(6, 10):
+        state = states[f"c{turn}"] = grown(state, f"t{turn}")
+        await one.save("thread", state, f"c{turn}")
+    assert await other.list_checkpoints("thread", 100) == sorted(states, reverse=True)
+    assert {name: await other.load("thread", name) for name in states} == states
+    assert {name: await one.load("thread", name) for name in states} == states
+
+
+async def test_all_checkpoints_deleted_by_another_are_gone_and_the_next_save_stands_alone(
+    open_store: OpenStore, side: str
+) -> None:
+    one, other = open_store(side), open_store(side)
+    state = state_of("t0", "t1")
+    await one.save("thread", state, "c0")
+    assert await other.delete("thread")
+    assert await one.load("thread") is None
+    await one.save("thread", grown(state, "t2"), "c1")
+    assert await one.list_checkpoints("thread") == ["c1"]
+    assert await other.load("thread") == grown(state, "t2")
+
+
+@pytest.mark.parametrize("size", ["small", "large"])
+@pytest.mark.parametrize("saves", range(1, 9))
+async def test_a_thread_deleted_and_made_anew_by_another_is_not_mixed_up(
+    open_store: OpenStore, side: str, size: str, saves: int
+) -> None:
+    """The new thread has the same seqs; only the tokens of its rows differ."""
+
+    def state_at(name: str, turn: int) -> State:
+        letter = name if size == "small" else name * 500
+        return {"who": name, "log": [f"{letter}{n}" for n in range(turn)], "other": [letter * 2] if turn != 1 else []}
+
+    one, other = open_store(side), open_store(side)
+    for turn in range(saves):
+        await one.save("thread", state_at("a", turn), f"a{turn}")
+    await other.delete("thread")
+    for turn in range(saves):
+        # Other lengths and places: neither the lists nor their bases are those of the old thread.
+        await other.save("thread", state_at("b", saves - turn), f"b{turn}")
+    assert await one.load("thread") == state_at("b", 1)
+    await one.save("thread", state_at("a", saves), "late")
+    for reader in (one, other, open_store(side)):
+        assert await reader.load("thread") == state_at("a", saves)
+        for turn in range(saves):
+            assert await reader.load("thread", f"b{turn}") == state_at("b", saves - turn)
+            assert await reader.load("thread", f"a{turn}") is None
+
+
+@pytest.mark.parametrize("size", [1, 500])
+async def test_a_save_after_the_thread_was_made_anew_has_no_parent_in_the_new_thread(
+    open_store: OpenStore, side: str, size: int
+) -> None:
+    one, other = open_store(side), open_store(side)
+    await one.save("thread", {"log": ["a" * size]}, "a0")
+    await other.delete("thread")
+    await other.save("thread", {"log": ["b" * size]}, "b0")
+    await one.save("thread", {"log": ["a" * size, "walrus"]}, "a1")
+    history = await one.history("thread")
+    assert [(entry["checkpoint_id"], entry["parent_id"]) for entry in history] == [("a1", None), ("b0", None)]
+
+
+@pytest.mark.parametrize("size", [1, 500])
+async def test_a_save_after_the_thread_was_deleted_does_not_follow_itself(
+    open_store: OpenStore, side: str, size: int
+) -> None:
+    one, other = open_store(side), open_store(side)
+    await one.save("thread", {"log": ["a" * size]}, "a0")
+    await other.delete("thread")
+    await one.save("thread", {"log": ["a" * size, "b"]}, "a1")
+    assert [entry["parent_id"] for entry in await one.history("thread")] == [None]
+    assert await one.delete("thread", "a1")
+    assert await other.list_threads() == []
+    assert (await other.get_disk_usage())["rows"] == 0
+
+
+async def test_words_of_a_parent_that_another_deleted_are_still_found(open_store: OpenStore, side: str) -> None:
+    one, other = open_store(side), open_store(side)
+    first = {"log": ["the walrus speaks"]}
+    await one.save("thread", first, "first")
+    assert await other.delete("thread", "first")
+    await one.save("thread", {"log": [*first["log"], "of cabbages"]}, "second")
+    for word in ("walrus", "cabbages"):
+        assert [hit["checkpoint_id"] for hit in await other.search(word)] == ["second"]
+
+
+async def test_a_checkpoint_that_another_replaced_is_replaced_again(open_store: OpenStore, side: str) -> None:
+    one, other = open_store(side), open_store(side)
+    state = state_of("t0", "t1")
+    await one.save("thread", state, "same")
+    await other.save("thread", state_of("u0"), "same")
+    await one.save("thread", grown(state, "t2"), "same")
+    assert await other.list_checkpoints("thread") == ["same"]
+    assert await other.load("thread", "same") == grown(state, "t2")
+
+
+async def test_a_load_sees_what_another_saved_last(open_store: OpenStore, side: str) -> None:
+    one, other = open_store(side), open_store(side)
+    state = state_of("t0")
+    for turn in range(1, 6):
+        writer, reader = (one, other) if turn % 2 else (other, one)
+        state = grown(state, f"t{turn}")
+        await writer.save("thread", state)
+        assert await reader.load("thread") == state
+        assert await writer.load("thread") == state
+
+
+# A writer that is killed
+
+
+class Gate:
+    """A proxy that lets the client's first commands through, then the n-th whole, half or not at all; then nothing."""
+
+    def __init__(self, port: int, held: int, part: str) -> None:
+        self.reached = threading.Event()
+        self._held = held
+        self._part = part
+        self._target = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._sockets: list[socket.socket] = [self._listener]
+        self._threads = [threading.Thread(target=self._serve)]
+        self._threads[0].start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for sock in self._sockets:
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(DEADLINE_S)
+        for sock in self._sockets:
+            sock.close()
+
+    def _serve(self) -> None:
+        with suppress(OSError, EOFError):
+            client, _ = self._listener.accept()
+            server = socket.create_connection(("127.0.0.1", self._target))
+            self._sockets += [client, server]
+            downstream = threading.Thread(target=self._downstream, args=(server, client))
+            self._threads.append(downstream)
+            downstream.start()
+            try:
+                self._upstream(client, server)
+            finally:  # the client is gone: so is its connection
+                server.shutdown(socket.SHUT_RDWR)
+
+    def _upstream(self, client: socket.socket, server: socket.socket) -> None:
+        commands = 0
+        while packet := _packet(client):
+            commands += packet[3] == 0
+            if commands < self._held:
+                server.sendall(packet)
+                continue
+            server.sendall({"whole": packet, "half": packet[: len(packet) // 2], "none": b""}[self._part])
+            self.reached.set()
+            while client.recv(65536):
+                pass
+            return
+
+    def _downstream(self, server: socket.socket, client: socket.socket) -> None:
+        with suppress(OSError):
+            while data := server.recv(65536):
+                if not self.reached.is_set():
+                    client.sendall(data)
+
+
+def _packet(sock: socket.socket) -> bytes:
+    header = sock.recv(4, socket.MSG_WAITALL)
+    return header + sock.recv(int.from_bytes(header[:3], "little"), socket.MSG_WAITALL) if len(header) == 4 else b""
+
+
+def go_on(config: MySQLConfig) -> None:
+    with SyncCheckpointStore(config) as store:
+        state = store.load("thread")
+        assert state is not None
+        store.save("thread", grown(state, "t6"), "again")
+
+
+def wait_for(process: ForkServerProcess, event: threading.Event) -> bool:
+    """Whether the event came about; False if the process ended before."""
+    while not event.wait(0.005):
+        if not process.is_alive():
+            return event.is_set()
+    return True
+
+
+def kills(config: MySQLConfig, port: int) -> Iterator[str]:
+    """Let the process go on once for each command it sends and each part of it, and kill it there."""
+    for part in ("none", "half", "whole"):
+        for held in range(1, 100):
+            with Gate(port, held, part) as gate:
+                process = PROCESSES.Process(target=go_on, args=(config.model_copy(update={"port": gate.port}),))
+                process.start()
+                if not wait_for(process, gate.reached):
+                    assert process.exitcode == 0
+                    break
+                process.kill()
+                process.join(DEADLINE_S)
+            yield f"{part} of command {held}"
+        assert held > 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pipeline", [True, False])
+def test_a_process_killed_between_any_two_packets_leaves_a_thread_that_loads(
+    make_config: MakeConfig, server_dsn: str, pipeline: bool
+) -> None:
+    """It replaces a checkpoint, prunes and makes the tables sure: the save with the most statements there is."""
+    (endpoint, *_) = MySQLConfig(dsn=server_dsn).endpoints
+    config = make_config(driver="pymysql", pipeline=pipeline, keep_checkpoints=3, ssl_mode="DISABLED")
+    old = state_of(*(f"t{turn}" for turn in range(6)))
+    new = grown(old, "t6")
+    through = make_config(
+        driver="pymysql", pipeline=pipeline, keep_checkpoints=3, ssl_mode="DISABLED", host="127.0.0.1", port=1
+    )
+    with SyncCheckpointStore(config) as store:
+
+        def prepare() -> None:
+            store.delete("thread")
+            for turn in range(1, 6):
+                store.save("thread", state_of(*(f"t{n}" for n in range(turn))), "again" if turn == 4 else f"c{turn}")
+            store.save("thread", old, "newest")
+
+        prepare()
+        before = store.list_checkpoints("thread")
+        outcomes = set()
+        for place in kills(through, endpoint.port):
+            # The lock of the one that was killed is gone when this save returns.
+            store.save("thread", {"mark": place}, "mark")
+            assert store.delete("thread", "mark"), place
+            found = store.load("thread")
+            assert found in (old, new), place
+            names = store.list_checkpoints("thread")
+            for name in names:
+                assert store.load("thread", name) is not None, place
+            if found == new:
+                assert names[0] == "again", place
+                assert names.count("again") == 1, place
+            outcomes.add(found == new)
+            prepare()
+        assert outcomes == {True, False}
+        assert before[0] == "newest"

@@ -1,0 +1,131 @@
+"""The demo: the main job, whole, in a process of its own; and that it tells the truth when something fails."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from locus_mysql import cli
+from locus_mysql.checkpoints.operations import CheckpointOperations
+from locus_mysql.config import MySQLConfig
+from locus_mysql.demo import story
+from locus_mysql.errors import Unavailable
+
+from .conftest import MakeConfig
+from .drivers_under_test import ASYNC_DRIVERS
+from .test_cli import dsn_of
+
+RunSql = Callable[..., tuple[Any, ...]]
+DEADLINE_S = 60.0
+
+
+@pytest.fixture
+def config(make_config: MakeConfig) -> MySQLConfig:
+    return make_config()
+
+
+@pytest.fixture
+def dsn(config: MySQLConfig, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.delenv("LOCUS_MYSQL_DSN", raising=False)
+    return dsn_of(config)
+
+
+@pytest.fixture
+def tables(config: MySQLConfig, run_sql: RunSql) -> Callable[[], tuple[Any, ...]]:
+    """The tables there are now."""
+    return lambda: run_sql(f"SHOW TABLES FROM {config.database}")
+
+
+@contextlib.contextmanager
+def running_demo(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "locus_mysql", "demo", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={name: value for name, value in os.environ.items() if not name.startswith("LOCUS_MYSQL_")},
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("driver", ASYNC_DRIVERS)
+def test_every_check_holds_and_nothing_is_left_behind(
+    driver: str, dsn: str, tables: Callable[[], tuple[Any, ...]]
+) -> None:
+    with running_demo("--dsn", dsn, "--driver", driver) as process:
+        shown, complaints = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 0, shown + complaints
+    assert "FAILED" not in shown
+    assert "\nAll " in shown
+    assert "\033" not in shown
+    assert complaints == ""
+    assert all(f"\n{number}  " in shown for number in range(1, 9))
+    assert len(shown.splitlines()) < 100
+    assert max(map(len, shown.splitlines())) <= 110
+    assert tables() == ()
+
+
+def test_a_check_that_fails_is_shown_and_makes_the_exit_code_1(
+    dsn: str,
+    tables: Callable[[], tuple[Any, ...]],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    find = CheckpointOperations.search
+
+    def forgetful(self: CheckpointOperations, tenant: str, query: str, limit: int = 10) -> Any:
+        yield from find(self, tenant, query, limit)
+        return []
+
+    monkeypatch.setattr(CheckpointOperations, "search", forgetful)
+    monkeypatch.setattr(story, "SCENES", (story.conversation, story.search))
+    assert cli.main(["demo", "--dsn", dsn]) == 1
+    shown = capsys.readouterr().out
+    assert "   FAILED     tea was only spoken of in the branch\n" in shown
+    assert "2 of 5 checks FAILED" in shown
+    assert tables() == ()
+
+
+def test_an_error_in_the_middle_is_one_line_and_leaves_nothing_behind(
+    dsn: str,
+    tables: Callable[[], tuple[Any, ...]],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def fail(_stage: story.Stage) -> None:
+        raise Unavailable("The server went away.")
+
+    monkeypatch.setattr(story, "SCENES", (story.conversation, fail))
+    assert cli.main(["demo", "--dsn", dsn]) == 1
+    assert capsys.readouterr().err == "locus-mysql: The server went away.\n"
+    assert tables() == ()
+
+
+def test_stopped_by_a_signal_it_leaves_neither_tables_nor_processes(
+    dsn: str, tables: Callable[[], tuple[Any, ...]]
+) -> None:
+    with running_demo("--dsn", dsn) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("2  "):  # its other process is being started
+                break
+        process.send_signal(signal.SIGTERM)
+        # The pipe ends when no process of the demo holds it any more.
+        process.communicate(timeout=DEADLINE_S)
+        assert process.returncode == 128 + signal.SIGTERM
+    deadline = time.monotonic() + DEADLINE_S
+    while tables() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert tables() == ()

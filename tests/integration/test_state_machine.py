@@ -1,0 +1,354 @@
+"""Random sequences of operations from two stores at once, against a plain dict."""
+
+from __future__ import annotations
+
+import copy
+import secrets
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import pymysql
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from locus_mysql import MySQLConfig, SyncCheckpointStore
+from locus_mysql.checkpoints.codec import encode
+from locus_mysql.checkpoints.new import NewCheckpoint
+from locus_mysql.checkpoints.searchable import text_of_plain
+from locus_mysql.errors import ThreadExists
+
+from .soundness import assert_sound
+
+State = dict[str, Any]
+
+THREADS = st.sampled_from(["t", "T", "t "])
+NAMES = st.sampled_from(["a", "A", "b", "c", "c "])
+STORES = st.sampled_from([0, 1])
+
+#: What an item is about; long ones make states that are stored as deltas.
+ITEMS = st.tuples(st.sampled_from(["apple", "plum", "pear", "fig"]), st.sampled_from([1, 300, 900]))
+
+TABLES = "locus_threads", "locus_checkpoints"
+
+
+@dataclass
+class Checkpoint:
+    """A checkpoint of the model."""
+
+    name: str
+    state: State
+    kind: str
+
+
+@dataclass
+class Model:
+    """What the stores should hold: each thread's checkpoints, oldest first, and the threads by time."""
+
+    threads: dict[str, list[Checkpoint]] = field(default_factory=dict)
+    recent: list[str] = field(default_factory=list)
+
+    def newest(self, thread_id: str) -> State:
+        checkpoints = self.threads.get(thread_id)
+        return copy.deepcopy(checkpoints[-1].state) if checkpoints else {}
+
+    def save(self, thread_id: str, checkpoint: Checkpoint) -> None:
+        others = [one for one in self.threads.get(thread_id, []) if one.name != checkpoint.name]
+        self.threads[thread_id] = [*others, checkpoint]
+        self.touch(thread_id)
+
+    def touch(self, thread_id: str) -> None:
+        self.recent = [thread_id, *(one for one in self.recent if one != thread_id)]
+
+    def delete(self, thread_id: str, name: str | None = None) -> bool:
+        before = self.threads.get(thread_id, [])
+        after = [] if name is None else [one for one in before if one.name != name]
+        if after:
+            self.threads[thread_id] = after
+        else:
+            self.threads.pop(thread_id, None)
+            self.recent = [one for one in self.recent if one != thread_id]
+        return len(after) < len(before)
+
+
+class Stores(RuleBasedStateMachine):
+    """Two stores, as two processes have them, on the same tables."""
+
+    connection: ClassVar[pymysql.Connection[Any]]
+    stores: ClassVar[tuple[SyncCheckpointStore, SyncCheckpointStore]]
+
+    @initialize()
+    def begin(self) -> None:
+        self.model = Model()
+        self.saves = 0
+        for table in TABLES:
+            self._sql(f"DELETE FROM {table}")
+        for store in self.stores:
+            store._operations.checkpoints.known.__init__()  # type: ignore[misc]  # as after a restart
+
+    # Writing
+
+    @rule(store=STORES, thread_id=THREADS, items=st.lists(ITEMS, min_size=1, max_size=4))
+    def go_on(self, store: int, thread_id: str, items: list[tuple[str, int]]) -> None:
+        """Append to a thread's newest state, as a turn does."""
+        state = self.model.newest(thread_id)
+        state["messages"] = [*state.get("messages", []), *self._messages(items)]
+        state["turn"] = self.saves
+        self._save(store, thread_id, None, state)
+
+    @rule(store=STORES, thread_id=THREADS, name=NAMES, items=st.lists(ITEMS, max_size=3))
+    def save_under_a_name(self, store: int, thread_id: str, name: str, items: list[tuple[str, int]]) -> None:
+        state = self.model.newest(thread_id)
+        state["messages"] = [*state.get("messages", []), *self._messages(items)]
+        state["steps"] = [item[0] for item in items]
+        self._save(store, thread_id, name, state)
+
+    @rule(store=STORES, thread_id=THREADS, place=st.integers(0, 30), data=st.data())
+    def edit_history(self, store: int, thread_id: str, place: int, data: st.DataObject) -> None:
+        """Change, drop or insert something in the middle of what was said."""
+        state = self.model.newest(thread_id)
+        messages = list(state.get("messages", []))
+        place = min(place, len(messages))
+        replacement = self._messages(data.draw(st.lists(ITEMS, max_size=2)))
+        state["messages"] = messages[:place] + replacement + messages[place + 1 :]
+        self._save(store, thread_id, None, state)
+
+    @rule(store=STORES, thread_id=THREADS)
+    def begin_anew(self, store: int, thread_id: str) -> None:
+        self._save(store, thread_id, None, {"fresh": True, "messages": []})
+
+    @rule(store=STORES, thread_id=THREADS, which=st.integers(0, 20), items=st.lists(ITEMS, min_size=1, max_size=2))
+    def branch(self, store: int, thread_id: str, which: int, items: list[tuple[str, int]]) -> None:
+        """Load an earlier checkpoint and go on from there."""
+        checkpoints = self.model.threads.get(thread_id, [])
+        if not checkpoints:
+            return
+        chosen = checkpoints[which % len(checkpoints)]
+        state = self.stores[store].load(thread_id, chosen.name)
+        assert state == chosen.state
+        state["messages"] = [*state.get("messages", []), *self._messages(items)]
+        self._save(store, thread_id, None, state)
+
+    @rule(
+        store=STORES,
+        finisher=STORES,
+        thread_id=THREADS,
+        iterations=st.lists(st.lists(ITEMS, min_size=1, max_size=2), min_size=1, max_size=4),
+        crash=st.booleans(),
+    )
+    def run_a_turn(
+        self, store: int, finisher: int, thread_id: str, iterations: list[list[tuple[str, int]]], crash: bool
+    ) -> None:
+        """As an agent does: save at each iteration, then the turn's end, then delete the iteration saves."""
+        names = []
+        state = self.stores[store].load(thread_id) or {}
+        for items in iterations:
+            state = {**state, "messages": [*state.get("messages", []), *self._messages(items)]}
+            names.append(self._name())
+            self._save(store, thread_id, names[-1], state, provisional=True)
+        if crash:
+            state = self.stores[finisher].load(thread_id) or {}
+        self._save(finisher if crash else store, thread_id, None, {**state, "done": self.saves})
+        for name in names:
+            self._delete(finisher, thread_id, name)
+
+    # Removing
+
+    @rule(store=STORES, thread_id=THREADS, which=st.integers(0, 20))
+    def delete_one(self, store: int, thread_id: str, which: int) -> None:
+        checkpoints = self.model.threads.get(thread_id, [])
+        name = checkpoints[which % len(checkpoints)].name if checkpoints else "nothing"
+        self._delete(store, thread_id, name)
+
+    @rule(store=STORES, thread_id=THREADS)
+    def delete_thread(self, store: int, thread_id: str) -> None:
+        assert self.stores[store].delete(thread_id) is self.model.delete(thread_id)
+
+    @rule(store=STORES, source=THREADS, destination=THREADS)
+    def copy(self, store: int, source: str, destination: str) -> None:
+        if source == destination:
+            return
+        if source in self.model.threads and destination in self.model.threads:
+            with pytest.raises(ThreadExists):
+                self.stores[store].copy_thread(source, destination)
+            return
+        there = source in self.model.threads
+        assert self.stores[store].copy_thread(source, destination) is there
+        if there:
+            self.model.threads[destination] = copy.deepcopy(self.model.threads[source])
+            self.model.touch(destination)
+
+    @rule(thread_id=THREADS)
+    def expire(self, thread_id: str) -> None:
+        self._sql(
+            "UPDATE locus_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE thread_id = %s", thread_id
+        )
+        self.model.delete(thread_id)
+
+    @rule(store=STORES, thread_id=THREADS, keep=st.integers(0, 4))
+    def vacuum(self, store: int, thread_id: str, keep: int) -> None:
+        """Make all but a thread's newest few checkpoints old, and clean up."""
+        checkpoints = self.model.threads.get(thread_id, [])
+        old, kept = checkpoints[: len(checkpoints) - keep], checkpoints[len(checkpoints) - keep :] if keep else []
+        self._sql(
+            "UPDATE locus_threads SET created_at = created_at - INTERVAL 90 DAY WHERE thread_id = %s", thread_id
+        )
+        for checkpoint in old:
+            self._sql(
+                "UPDATE locus_checkpoints SET created_at = created_at - INTERVAL 90 DAY"
+                " WHERE thread_id = %s AND checkpoint_id = %s",
+                thread_id,
+                checkpoint.name,
+            )
+        for gone in old if kept else old[:-1]:
+            self.model.delete(thread_id, gone.name)
+        self.stores[store].vacuum(30)
+        for checkpoint in self.model.threads.get(thread_id, []):
+            self._sql(
+                "UPDATE locus_checkpoints SET created_at = UTC_TIMESTAMP(6) WHERE thread_id = %s AND checkpoint_id = %s",
+                thread_id,
+                checkpoint.name,
+            )
+
+    @rule(store=STORES)
+    def restart(self, store: int) -> None:
+        """Forget what a process remembers."""
+        self.stores[store]._operations.checkpoints.known.__init__()  # type: ignore[misc]
+
+    # Reading
+
+    @rule(store=STORES, thread_id=THREADS)
+    def read_newest(self, store: int, thread_id: str) -> None:
+        checkpoints = self.model.threads.get(thread_id)
+        loaded = self.stores[store].load(thread_id)
+        assert loaded == (checkpoints[-1].state if checkpoints else None)
+        assert self.stores[store].exists(thread_id) is bool(checkpoints)
+
+    @rule(store=STORES)
+    def read_everything(self, store: int) -> None:
+        reader = self.stores[store]
+        assert reader.list_threads() == self.model.recent
+        assert reader.count() == len(self.model.threads)
+        for thread_id, checkpoints in self.model.threads.items():
+            names = [one.name for one in reversed(checkpoints)]
+            assert reader.list_checkpoints(thread_id, 1_000) == names
+            history = reader.history(thread_id, 1_000)
+            assert [entry["checkpoint_id"] for entry in history] == names
+            for place, entry in enumerate(history):
+                assert entry["parent_id"] is None or entry["parent_id"] in names[place + 1 :]
+            for one in checkpoints:
+                assert reader.load(thread_id, one.name) == one.state
+                info = reader.get_metadata(thread_id, one.name)
+                assert info is not None
+                assert info["metadata"] == {"kind": one.kind}
+        for kind in ("even", "odd"):
+            found = {(info["thread_id"], info["checkpoint_id"]) for info in reader.query_by_metadata("kind", kind, 1_000)}
+            assert found == {
+                (thread_id, one.name)
+                for thread_id, checkpoints in self.model.threads.items()
+                for one in checkpoints
+                if one.kind == kind
+            }
+
+    @invariant()
+    def sound(self) -> None:
+        """Only what cannot be read is checked after every step; the rest of it at the end."""
+
+    def teardown(self) -> None:
+        if not hasattr(self, "model"):
+            return
+        for store in (0, 1):
+            self.read_everything(store)
+        self._check_search()
+        self.stores[0].vacuum(30)
+        assert_sound(self.connection)
+
+    # Details
+
+    def _check_search(self) -> None:
+        """Whatever is found is held by the checkpoint; whatever some checkpoint holds is found in its thread."""
+        for word in ("apple", "plum", "pear", "fig"):
+            hits = self.stores[0].search(word, 1_000)
+            holders = {
+                (thread_id, one.name)
+                for thread_id, checkpoints in self.model.threads.items()
+                for one in checkpoints
+                if any(word in message["content"] for message in one.state.get("messages", []))
+            }
+            found = {(hit["thread_id"], hit["checkpoint_id"]) for hit in hits}
+            assert found <= holders, (word, found - holders)
+            assert {thread_id for thread_id, _ in found} == {thread_id for thread_id, _ in holders}, word
+
+    def _save(
+        self, store: int, thread_id: str, name: str | None, state: State, *, provisional: bool = False
+    ) -> None:
+        name = self._name() if name is None else name
+        kind = "even" if self.saves % 2 == 0 else "odd"
+        before = copy.deepcopy(state)
+        if provisional:
+            new = NewCheckpoint(
+                encode(state), lambda delta: text_of_plain(state, delta), name, {"kind": kind}, provisional=True
+            )
+            operations = self.stores[store]._operations.checkpoints
+            saved = self.stores[store]._engine.run(operations.save("default", thread_id, new))
+        else:
+            saved = self.stores[store].save(thread_id, state, name, {"kind": kind})
+        assert saved == name
+        assert state == before
+        self.saves += 1
+        self.model.save(thread_id, Checkpoint(name, copy.deepcopy(state), kind))
+
+    def _delete(self, store: int, thread_id: str, name: str) -> None:
+        assert self.stores[store].delete(thread_id, name) is self.model.delete(thread_id, name)
+
+    def _name(self) -> str:
+        return f"save-{self.saves}-{secrets.token_hex(3)}"
+
+    def _messages(self, items: list[tuple[str, int]]) -> list[dict[str, Any]]:
+        return [{"role": "user", "content": f"{word} {self.saves} " + "x" * size} for word, size in items]
+
+    def _sql(self, text: str, *params: Any) -> None:
+        with self.connection.cursor() as cursor:
+            cursor.execute(text, params or None)
+
+
+@pytest.mark.slow
+def test_any_sequence_of_operations_from_two_stores_reads_as_a_dict_does(
+    server_dsn: str, database: str, make_config: Any
+) -> None:
+    config = MySQLConfig(dsn=server_dsn)
+    (endpoint,) = config.endpoints
+    connection = pymysql.connect(
+        host=endpoint.host,
+        port=endpoint.port,
+        unix_socket=endpoint.unix_socket,
+        user=config.user,
+        password=config.password.get_secret_value().encode(),
+        database=database,
+        autocommit=True,
+    )
+    stores = (
+        SyncCheckpointStore(make_config(driver="pymysql", ttl_s=3600)),
+        SyncCheckpointStore(make_config(driver="mysql-connector", ttl_s=3600)),
+    )
+    stores[0].health_check()
+
+    class Machine(Stores):
+        """The machine of this test's schema."""
+
+    Machine.connection, Machine.stores = connection, stores
+    try:
+        run_state_machine_as_test(
+            Machine,
+            settings=settings(
+                max_examples=40,
+                stateful_step_count=30,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+    finally:
+        for store in stores:
+            store.close()
+        connection.close()

@@ -1,0 +1,82 @@
+"""Drivers by name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from locus_mysql.config import MySQLConfig
+from locus_mysql.drivers import registry
+from locus_mysql.drivers.registry import find_driver, register_driver
+from locus_mysql.errors import ConfigError, DriverMissing
+
+
+class StubDriver:
+    """A driver from outside."""
+
+    name = "stub"
+
+
+@pytest.fixture(autouse=True)
+def _restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_drivers", dict(registry._drivers))
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The libraries that can be found."""
+    libraries: set[str] = set()
+    monkeypatch.setattr(registry, "find_spec", lambda name: object() if name in libraries else None)
+    return libraries
+
+
+@pytest.mark.parametrize("name", ["mysql-connector", "aiomysql", "pymysql", "asyncmy"])
+def test_a_driver_of_ours_is_found(name: str) -> None:
+    assert find_driver(name).name == name
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r"'oracle'.*aiomysql, asyncmy, mysql-connector, pymysql"):
+        find_driver("oracle")
+
+
+def test_a_registered_driver_is_found() -> None:
+    stub = StubDriver()
+    register_driver("stub", stub)  # type: ignore[arg-type]
+    assert find_driver("stub") is stub
+
+
+def test_a_missing_library_is_answered_with_the_extra_and_the_installed_drivers(installed: set[str]) -> None:
+    installed |= {"aiomysql", "pymysql"}
+    with pytest.raises(DriverMissing, match=r"pip install 'locus-mysql\[asyncmy\]'.*aiomysql, pymysql"):
+        find_driver("asyncmy")
+
+
+def test_no_library_at_all_is_said(installed: set[str]) -> None:
+    with pytest.raises(DriverMissing, match=r"locus-mysql\[mysql-connector\].*No other"):
+        find_driver("mysql-connector")
+
+
+def test_a_replacement_needs_no_library_of_ours(installed: set[str]) -> None:
+    stub = StubDriver()
+    register_driver("asyncmy", stub)  # type: ignore[arg-type]
+    assert find_driver("asyncmy") is stub
+
+
+def test_asyncmy_says_which_drivers_have_a_synchronous_side() -> None:
+    config = MySQLConfig(driver="asyncmy")
+    with pytest.raises(ConfigError, match="mysql-connector, pymysql or aiomysql"):
+        find_driver("asyncmy").connect(config, config.endpoints[0])
+
+
+def test_finding_a_driver_imports_no_client_library() -> None:
+    script = (
+        "import sys; from locus_mysql.drivers.registry import find_driver;"
+        "[find_driver(name) for name in ('mysql-connector', 'aiomysql', 'pymysql', 'asyncmy')];"
+        # find_spec imports mysql.connector's parent, which is empty
+        "print([m for m in ('mysql.connector', 'aiomysql', 'pymysql', 'asyncmy') if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"

@@ -1,0 +1,142 @@
+"""The command line, as far as it needs no server."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from locus_mysql import cli
+from locus_mysql.demo.display import Screen, size
+
+
+@pytest.fixture(autouse=True)
+def no_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DSN", "TABLE_PREFIX", "SEARCH", "SEARCH_PARSER", "DRIVER", "PASSWORD"):
+        monkeypatch.delenv(f"LOCUS_MYSQL_{name}", raising=False)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_schema_prints_statements_that_each_end_with_a_semicolon(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["schema"]) == 0
+    statements = capsys.readouterr().out.strip().split(";\n")
+    assert len(statements) == 2
+    assert "CREATE TABLE IF NOT EXISTS `locus_threads`" in statements[0]
+    assert "CREATE TABLE IF NOT EXISTS `locus_checkpoints`" in statements[1]
+    assert "FULLTEXT KEY words (search_text)\n" in statements[1]
+    assert statements[1].endswith(";")
+
+
+def test_schema_follows_prefix_search_and_parser(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["schema", "--prefix", "app_", "--parser", "ngram"]) == 0
+    printed = capsys.readouterr().out
+    assert "`app_threads`" in printed
+    assert "WITH PARSER ngram" in printed
+    assert cli.main(["schema", "--no-search"]) == 0
+    assert "FULLTEXT" not in capsys.readouterr().out
+
+
+def test_schema_reads_the_environment(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCUS_MYSQL_TABLE_PREFIX", "env_")
+    assert cli.main(["schema"]) == 0
+    assert "`env_threads`" in capsys.readouterr().out
+
+
+def test_an_error_of_ours_is_one_line_and_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["schema", "--prefix", "a`b"]) == 1
+    told = capsys.readouterr()
+    assert not told.out
+    assert told.err.count("\n") == 1
+    assert told.err.startswith("locus-mysql: table_prefix: ")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["nonsense"],
+        ["vacuum"],
+        ["vacuum", "--older-than-days", "soon"],
+        ["schema", "--parser", "french"],
+        ["demo", "mysql://root:hunter2@localhost/app"],
+        ["mysql://root:hunter2@localhost/app"],
+        ["health", "--dsm=mysql://root:hunter2@localhost/app"],
+        ["server", "--port", "mysql://root:hun/t@er2@localhost/app"],
+    ],
+)
+def test_wrong_arguments_end_with_2_and_repeat_no_password(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(argv)
+    told = capsys.readouterr()
+    assert ended.value.code == 2
+    assert "hunter2" not in told.err + told.out
+    assert "er2" not in told.err + told.out
+
+
+@pytest.mark.parametrize("command", ["demo", "health", "import-locus"])
+def test_no_error_repeats_the_password_of_a_dsn(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for dsn in ("mysql://root:hunter2@127.0.0.1:1/app", "mysql://root:hunter2@local host:x/app", "root:hunter2@h"):
+        assert cli.main([command, "--dsn", dsn]) == 1
+        told = capsys.readouterr()
+        assert told.err.startswith("locus-mysql: ")
+        assert "hunter2" not in told.err + told.out
+        assert "Traceback" not in told.err
+
+
+@pytest.mark.parametrize("command", ["demo", "import-locus"])
+def test_commands_that_need_locus_say_so(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = cli.find_spec
+
+    def without_locus(name: str) -> Any:
+        return None if name == "locus" else find(name)
+
+    monkeypatch.setattr(cli, "find_spec", without_locus)
+    assert cli.main([command, "--dsn", "mysql://root@127.0.0.1:1/app"]) == 1
+    assert "pip install 'locus-mysql[locus]'" in capsys.readouterr().err
+
+
+def test_the_module_runs_and_its_help_names_every_command() -> None:
+    ended = subprocess.run([sys.executable, "-m", "locus_mysql", "--help"], capture_output=True, text=True, check=True)
+    for command in ("demo", "server", "schema", "import-locus", "vacuum", "health"):
+        assert f"\n    {command}" in ended.stdout
+
+
+def test_a_screen_is_plain_unless_it_is_a_terminal_that_wants_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    plain, terminal = io.StringIO(), Terminal()
+    for stream in (plain, terminal):
+        Screen(stream).check(True, "it holds")
+    assert plain.getvalue() == "   ok         it holds\n"
+    assert "\033[" in terminal.getvalue()
+    monkeypatch.setenv("NO_COLOR", "1")
+    quiet = Terminal()
+    Screen(quiet).check(True, "it holds")
+    assert quiet.getvalue() == plain.getvalue()
+
+
+def test_a_failed_check_is_told_without_colour_too() -> None:
+    stream = io.StringIO()
+    screen = Screen(stream)
+    screen.check(True, "one")
+    screen.check(False, "two")
+    screen.verdict(1.0)
+    assert stream.getvalue().splitlines()[1].split() == ["FAILED", "two"]
+    assert "1 of 2 checks FAILED" in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [(0, "0 B"), (999, "999 B"), (1900, "1.9 KB"), (67_000_000, "67 MB"), (2_500_000_000, "2500 MB")],
+)
+def test_sizes_are_short(count: int, shown: str) -> None:
+    assert size(count) == shown

@@ -1,0 +1,539 @@
+"""`MySQLConfig`: every option is checked once, contradictions are refused, and the password shows nowhere."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, SecretStr, ValidationError
+
+from locus_mysql import CheckpointStore, MySQLBackend, SyncCheckpointStore, SyncMySQLBackend
+from locus_mysql.config import MySQLConfig
+from locus_mysql.drivers.base import Endpoint
+from locus_mysql.errors import ConfigError
+
+SECRET = "s3cr3t-Pa55"
+
+
+def refused(**options: Any) -> str:
+    """What the refusal of these options says."""
+    with pytest.raises(ConfigError) as caught:
+        MySQLConfig(**options)
+    return str(caught.value)
+
+
+# Defaults and single options
+
+
+def test_without_options_it_is_a_local_server_with_safe_defaults() -> None:
+    config = MySQLConfig()
+    assert (config.driver, config.endpoints, config.user) == (
+        "mysql-connector",
+        (Endpoint("localhost", 3306),),
+        "root",
+    )
+    assert (config.database, config.table_prefix, config.tenant) == ("locus", "locus_", "default")
+    assert (config.ssl_mode, config.ddl_mode, config.pipeline, config.search) == ("PREFERRED", "create", True, True)
+    assert config.ttl_s is None
+    assert config.keep_checkpoints is None
+
+
+GOOD: list[tuple[str, Any, Any]] = [
+    ("driver", "aiomysql", "aiomysql"),
+    ("host", "db.example.com", "db.example.com"),
+    ("host", "db.example.com:3307", "db.example.com:3307"),
+    ("port", "3307", 3307),
+    ("unix_socket", "/run/my.sock", "/run/my.sock"),
+    ("hosts", ["a", "b:3307"], ("a", "b:3307")),
+    ("user", "agent", "agent"),
+    ("database", "my-app$1", "my-app$1"),
+    ("tenant", "Größe 東京", "Größe 東京"),
+    ("table_prefix", "", ""),
+    ("table_prefix", "p" * 40, "p" * 40),
+    ("ssl_mode", "VERIFY_IDENTITY", "VERIFY_IDENTITY"),
+    ("connect_timeout_s", "2.5", 2.5),
+    ("read_timeout_s", 1, 1.0),
+    ("write_timeout_s", 0.5, 0.5),
+    ("pool_size", 1, 1),
+    ("pool_timeout_s", 3, 3.0),
+    ("pool_idle_s", 3, 3.0),
+    ("pool_max_age_s", 3, 3.0),
+    ("retry_deadline_s", 0, 0.0),
+    ("ttl_s", 60, 60.0),
+    ("keep_checkpoints", 1, 1),
+    ("search", "off", False),
+    ("search_parser", "ngram", "ngram"),
+    ("compression", "none", "none"),
+    ("pipeline", "false", False),
+    ("ddl_mode", "validate", "validate"),
+]
+
+
+@pytest.mark.parametrize(("option", "given", "kept"), GOOD)
+def test_an_option_keeps_its_value(option: str, given: Any, kept: Any) -> None:
+    assert getattr(MySQLConfig(**{option: given}), option) == kept
+
+
+def test_every_option_is_tested_above_or_below() -> None:
+    elsewhere = {"password", "ssl_ca", "ssl_cert", "ssl_key"}
+    assert {option for option, _, _ in GOOD} | elsewhere == set(MySQLConfig.model_fields)
+
+
+BAD: list[tuple[str, Any]] = [
+    ("driver", ""),
+    ("host", ""),
+    ("host", "two words"),
+    ("host", "a,b"),
+    ("host", "a/b"),
+    ("host", "h:0"),
+    ("host", "h:65536"),
+    ("host", "h:x"),
+    ("host", "user:pw@h"),
+    ("host", "a\0b"),
+    ("port", 0),
+    ("port", 65_536),
+    ("port", "mysql"),
+    ("unix_socket", ""),
+    ("hosts", ["ok", "no good"]),
+    ("hosts", ["[::1"]),
+    ("hosts", "a,b"),
+    ("user", ""),
+    ("user", "a\nb"),
+    ("user", "a\0b"),
+    ("password", 5),
+    ("password", "a\0b"),
+    ("password", "a\ud800b"),
+    ("database", ""),
+    ("database", "a`b"),
+    ("database", "a b"),
+    ("database", "a;DROP TABLE x"),
+    ("database", "d" * 65),
+    ("database", "app\n"),
+    ("tenant", ""),
+    ("tenant", "t" * 129),
+    ("tenant", "a\0b"),
+    ("tenant", "\ud800"),
+    ("table_prefix", "1a"),
+    ("table_prefix", "a`b"),
+    ("table_prefix", "a-b"),
+    ("table_prefix", "p" * 41),
+    ("table_prefix", "é"),
+    ("ssl_mode", "required"),
+    ("ssl_mode", "ON"),
+    ("connect_timeout_s", 0),
+    ("read_timeout_s", -1),
+    ("write_timeout_s", float("nan")),
+    ("pool_timeout_s", float("inf")),
+    ("pool_size", 0),
+    ("pool_size", 1.5),
+    ("pool_idle_s", 0),
+    ("pool_max_age_s", None),
+    ("retry_deadline_s", -1),
+    ("retry_deadline_s", float("nan")),
+    ("ttl_s", 0),
+    ("ttl_s", float("inf")),
+    ("keep_checkpoints", 0),
+    ("search", "perhaps"),
+    ("search_parser", "mecab"),
+    ("compression", "gzip"),
+    ("pipeline", "maybe"),
+    ("ddl_mode", "drop"),
+]
+
+
+@pytest.mark.parametrize(("option", "value"), BAD)
+def test_a_wrong_value_is_refused_by_the_option_s_name(option: str, value: Any) -> None:
+    assert option in refused(**{option: value})
+
+
+def test_an_unknown_option_is_refused_and_the_known_ones_are_named() -> None:
+    message = refused(pool_sise=3)
+    assert "pool_sise" in message
+    assert "pool_size" in message
+
+
+def test_several_mistakes_are_all_reported_at_once() -> None:
+    message = refused(port=0, ddl_mode="drop")
+    assert "port" in message
+    assert "ddl_mode" in message
+
+
+def test_it_cannot_be_changed() -> None:
+    config = MySQLConfig(password=SECRET)
+    with pytest.raises(ValidationError) as caught:
+        config.password = SecretStr("new-" + SECRET)  # type: ignore[misc]
+    assert SECRET not in str(caught.value)
+    assert config.password.get_secret_value() == SECRET
+    assert hash(config) == hash(MySQLConfig(password=SECRET))
+
+
+@pytest.mark.parametrize("option", ["ssl_ca", "ssl_cert", "ssl_key"])
+def test_a_certificate_file_that_is_missing_is_named(option: str, tmp_path: Path) -> None:
+    there = tmp_path / "there.pem"
+    there.touch()
+    options = dict.fromkeys(("ssl_ca", "ssl_cert", "ssl_key"), there) | {option: tmp_path / "absent.pem"}
+    message = refused(ssl_mode="VERIFY_CA", **options)
+    assert option in message
+    assert "absent.pem" in message
+
+
+def test_certificate_files_that_exist_are_kept_as_paths(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").touch()
+    assert MySQLConfig(ssl_ca=str(tmp_path / "ca.pem")).ssl_ca == tmp_path / "ca.pem"
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"unix_socket": "/s", "host": "h"}, "unix_socket"),
+        ({"unix_socket": "/s", "hosts": ["h"]}, "unix_socket"),
+        ({"host": "h", "hosts": ["h"]}, "hosts"),
+        ({"host": "h:3307", "port": 3308}, "port"),
+        ({"ssl_cert": __file__}, "ssl_key"),
+        ({"ssl_key": __file__}, "ssl_cert"),
+        ({"ssl_mode": "DISABLED", "ssl_ca": __file__}, "DISABLED"),
+        ({"ssl_mode": "DISABLED", "ssl_cert": __file__, "ssl_key": __file__}, "DISABLED"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(options: dict[str, Any], named: str) -> None:
+    assert named in refused(**options)
+
+
+# Where the server is
+
+
+@pytest.mark.parametrize(
+    ("options", "endpoints"),
+    [
+        ({"host": "db", "port": 3307}, [("db", 3307, None)]),
+        ({"host": "db:3307"}, [("db", 3307, None)]),
+        ({"host": "::1"}, [("::1", 3306, None)]),
+        ({"host": "[fe80::1]:3307"}, [("fe80::1", 3307, None)]),
+        (
+            {"hosts": ["a", "b:3307", "[::1]:3308", "::2"], "port": 33},
+            [("a", 33), ("b", 3307), ("::1", 3308), ("::2", 33)],
+        ),
+        ({"unix_socket": "/run/my.sock"}, [("localhost", 3306, "/run/my.sock")]),
+    ],
+)
+def test_the_servers_to_try_are_told_in_order(options: dict[str, Any], endpoints: list[Any]) -> None:
+    assert MySQLConfig(**options).endpoints == tuple(Endpoint(*endpoint) for endpoint in endpoints)
+
+
+def test_an_ipv6_address_is_shown_in_brackets() -> None:
+    assert str(MySQLConfig(host="::1").endpoints[0]) == "[::1]:3306"
+
+
+# DSN
+
+
+def from_dsn(dsn: str) -> MySQLConfig:
+    return MySQLConfig(dsn=dsn)
+
+
+def test_a_dsn_says_user_password_host_port_and_database() -> None:
+    config = from_dsn("mysql://agent:pw@db.example.com:3307/app")
+    assert config == MySQLConfig(host="db.example.com", port=3307, user="agent", password="pw", database="app")
+
+
+@pytest.mark.parametrize("dsn", ["mysql://", "mysql://localhost", "mysql:///", "mysql://localhost/"])
+def test_what_a_dsn_leaves_out_keeps_its_default(dsn: str) -> None:
+    config = from_dsn(dsn)
+    assert config.endpoints == MySQLConfig().endpoints
+    assert (config.user, config.database) == ("root", "locus")
+
+
+def test_percent_encoding_is_honoured_everywhere() -> None:
+    config = from_dsn("mysql://us%40er:p%3A%2F%3F%23%5B%5D%40%25%2B%20%E6%9D%B1@host/my%2Dapp?tenant=a%26b%3Dc%40d")
+    assert config.user == "us@er"
+    assert config.password.get_secret_value() == "p:/?#[]@%+ 東"
+    assert config.database == "my-app"
+    assert config.tenant == "a&b=c@d"
+
+
+def test_a_plus_sign_is_a_plus_sign() -> None:
+    config = from_dsn("mysql://a+b:c+d@h/db?tenant=e+f")
+    assert (config.user, config.password.get_secret_value(), config.tenant) == ("a+b", "c+d", "e+f")
+
+
+def test_every_option_but_the_password_may_stand_in_a_dsn() -> None:
+    config = from_dsn("mysql://h/db?pipeline=false&pool_size=3&ttl_s=1.5&search=0&ddl_mode=off&compression=none")
+    assert (config.pipeline, config.pool_size, config.ttl_s) == (False, 3, 1.5)
+    assert (config.search, config.ddl_mode, config.compression) == (False, "off", "none")
+
+
+def test_a_dsn_may_name_a_socket_or_several_hosts() -> None:
+    assert from_dsn("mysql://root@/db?unix_socket=/run/my.sock").endpoints[0].unix_socket == "/run/my.sock"
+    assert from_dsn("mysql:///db?hosts=a,b:3307").endpoints == (Endpoint("a", 3306), Endpoint("b", 3307))
+
+
+def test_a_dsn_may_name_an_ipv6_address() -> None:
+    assert from_dsn("mysql://root@[::1]:3307/db").endpoints == (Endpoint("::1", 3307),)
+
+
+def test_a_dsn_may_be_secret_and_may_end_with_a_line_break() -> None:
+    assert MySQLConfig(dsn=SecretStr("mysql://u:pw@h/db\n")).password.get_secret_value() == "pw"
+
+
+@pytest.mark.parametrize(
+    ("dsn", "said"),
+    [
+        ("", "mysql://"),
+        ("host/db", "mysql://"),
+        ("postgresql://h/db", "mysql://"),
+        ("mysql://h:port/db", "port"),
+        ("mysql://h:99999/db", "port"),
+        ("mysql://[::1/db", "malformed"),
+        ("mysql://h1,h2/db", "host"),
+        ("mysql://h/db#x", "%23"),
+        ("mysql://h/a/b", "database"),
+        ("mysql://h/db?", None),
+        ("mysql://h/db?pool_size", "option=value"),
+        ("mysql://h/db?pool_size=1&", "option=value"),
+        ("mysql://h/db?=1", "option=value"),
+        ("mysql://h/db?charset=latin1", "charset"),
+        ("mysql://h/db?dsn=x", "dsn"),
+        ("mysql://h/db?model_config=x", "model_config"),
+        ("mysql://h/db?local_infile=1", "local_infile"),
+        ("mysql://h/db?pool_size=1&pool_size=1", "twice"),
+        ("mysql://h/db?host=h", "twice"),
+        ("mysql://u@h/db?user=u", "twice"),
+        ("mysql://h/db?database=db", "twice"),
+        ("mysql://h:1/db?port=1", "twice"),
+        ("mysql://h/db?unix_socket=/s", "unix_socket"),
+        ("mysql://h/db?hosts=a,b", "hosts"),
+        ("mysql://h/db?pool_size=many", "pool_size"),
+        ("mysql://u:%ff@h/db", "UTF-8"),
+        ("mysql://u\tv@h/db", "control"),
+    ],
+)
+def test_a_dsn_with_a_mistake_is_refused_by_saying_which(dsn: str, said: str | None) -> None:
+    if said is None:
+        assert from_dsn(dsn).database == "db"
+    else:
+        assert said in refused(dsn=dsn)
+
+
+@pytest.mark.parametrize("dsn", [5, b"mysql://h/db", ["mysql://h/db"]])
+def test_a_dsn_that_is_no_text_is_refused(dsn: Any) -> None:
+    assert "text" in refused(dsn=dsn)
+
+
+def test_the_password_is_no_option_of_a_dsn() -> None:
+    message = refused(dsn=f"mysql://h/db?password={SECRET}")
+    assert "password" in message
+    assert SECRET not in message
+
+
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        "mysql://u:123?{}=1@h/db",
+        "mysql://u:1/{}@h/db",
+        "mysql://u:{}/x@h/db",
+        "mysql://u:{}#x@h/db",
+        "mysql://u:[{}@h/db",
+        "mysql://u:{}@h:port/db",
+        "mysql://u:{}@h1,h2/db",
+        "mysql://u:{}@h/db?x=1",
+        "mysql://u:{}@h/d b",
+        "postgres://u:{}@h/db",
+        "u:{}@h",
+        "mysql://u:{}%ff@h/db",
+        "mysql://u:{}%00@h/db",
+        "mysql://u:{}@h/db?pool_size=0",
+    ],
+)
+def test_a_dsn_that_is_refused_is_not_repeated(dsn: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        MySQLConfig(dsn=SecretStr(dsn.format(SECRET)))
+    shown = "".join(traceback.format_exception(caught.value))
+    assert SECRET not in shown
+
+
+# DSN and keywords
+
+
+@pytest.mark.parametrize(
+    ("dsn", "keyword"),
+    [
+        ("mysql://h/db", {"host": "other"}),
+        ("mysql://h/db", {"database": "other"}),
+        ("mysql://u@h/db", {"user": "v"}),
+        ("mysql://h:1/db", {"port": 2}),
+        ("mysql://u:a@h/db", {"password": "b"}),
+        ("mysql://h/db?pipeline=true", {"pipeline": False}),
+        ("mysql://h/db?pool_timeout_s=30", {"pool_timeout_s": 31}),
+        ("mysql:///db?hosts=a,b", {"hosts": ["b", "a"]}),
+        ("mysql://h/db?ttl_s=5", {"ttl_s": None}),
+    ],
+)
+def test_a_keyword_that_contradicts_the_dsn_is_refused(dsn: str, keyword: dict[str, Any]) -> None:
+    message = refused(dsn=dsn, **keyword)
+    assert next(iter(keyword)) in message
+    assert "different values" in message
+
+
+@pytest.mark.parametrize(
+    ("dsn", "keyword"),
+    [
+        ("mysql://h/db", {"host": "h"}),
+        ("mysql://h:1/db", {"port": 1}),
+        ("mysql://u:a@h/db", {"password": SecretStr("a")}),
+        ("mysql://h/db?pipeline=false", {"pipeline": False}),
+        ("mysql://h/db?pool_timeout_s=30", {"pool_timeout_s": 30.0}),
+        ("mysql:///db?hosts=a,b", {"hosts": ["a", "b"]}),
+        (f"mysql://h/db?ssl_ca={__file__}", {"ssl_ca": Path(__file__)}),
+    ],
+)
+def test_a_keyword_that_says_the_same_as_the_dsn_is_accepted(dsn: str, keyword: dict[str, Any]) -> None:
+    assert MySQLConfig(dsn=dsn, **keyword) == MySQLConfig(dsn=dsn)
+
+
+def test_keywords_add_to_the_dsn() -> None:
+    config = MySQLConfig(dsn="mysql://h/db?pool_size=3", tenant="t", password="pw")
+    assert (config.host, config.pool_size, config.tenant) == ("h", 3, "t")
+
+
+@pytest.mark.parametrize(
+    ("dsn", "keyword"), [("mysql://h/db", {"unix_socket": "/s"}), ("mysql://h/db", {"hosts": ["h"]})]
+)
+def test_a_keyword_that_excludes_the_dsn_s_host_is_refused(dsn: str, keyword: dict[str, Any]) -> None:
+    assert "exclude" in refused(dsn=dsn, **keyword)
+
+
+# Environment
+
+
+def test_every_option_can_come_from_the_environment() -> None:
+    environment = {
+        "LOCUS_MYSQL_HOSTS": "a, b:3307",
+        "LOCUS_MYSQL_USER": "u",
+        "LOCUS_MYSQL_PASSWORD": SECRET,
+        "LOCUS_MYSQL_POOL_SIZE": "3",
+        "LOCUS_MYSQL_PIPELINE": "false",
+        "LOCUS_MYSQL_TTL_S": "60",
+        "PATH": "/bin",
+    }
+    config = MySQLConfig.from_env(environment)
+    assert config == MySQLConfig(
+        hosts=("a", "b:3307"), user="u", password=SECRET, pool_size=3, pipeline=False, ttl_s=60
+    )
+
+
+def test_the_process_s_environment_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCUS_MYSQL_DSN", "mysql://h/db?tenant=t")
+    assert MySQLConfig.from_env().tenant == "t"
+
+
+def test_variables_of_other_tools_with_the_prefix_are_left_alone() -> None:
+    environment = {"LOCUS_MYSQL_TEST_DSN": "mysql://x/y", "LOCUS_MYSQL_SERVER_HOME": "/z", "LOCUS_MYSQL_HOST": "h"}
+    assert MySQLConfig.from_env(environment) == MySQLConfig(host="h")
+
+
+def test_a_dsn_and_a_variable_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(ConfigError, match="database"):
+        MySQLConfig.from_env({"LOCUS_MYSQL_DSN": "mysql://h/db", "LOCUS_MYSQL_DATABASE": "other"})
+
+
+@pytest.mark.parametrize(
+    ("environment", "keywords", "expected"),
+    [
+        ({"DSN": "mysql://h/db"}, {"database": "other"}, {"host": "h", "database": "other"}),
+        ({"DSN": "mysql://h:1/db"}, {"host": "x"}, {"host": "x", "database": "db"}),
+        ({"DSN": "mysql://h/db"}, {"unix_socket": "/s"}, {"unix_socket": "/s", "database": "db"}),
+        ({"HOST": "h", "TENANT": "t"}, {"dsn": "mysql://x/db"}, {"host": "x", "database": "db", "tenant": "t"}),
+        ({"DSN": "mysql://h/db"}, {"dsn": "mysql://x/other"}, {"host": "x", "database": "other"}),
+        ({"HOSTS": "a,b"}, {"host": "x"}, {"host": "x"}),
+    ],
+)
+def test_keywords_win_over_the_environment(
+    environment: dict[str, str], keywords: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    variables = {f"LOCUS_MYSQL_{name}": value for name, value in environment.items()}
+    assert MySQLConfig.from_env(variables, **keywords) == MySQLConfig(**expected)
+
+
+def test_a_wrong_variable_is_named() -> None:
+    with pytest.raises(ConfigError, match="pool_size"):
+        MySQLConfig.from_env({"LOCUS_MYSQL_POOL_SIZE": "many"})
+
+
+# The password
+
+
+def config_with_secret() -> MySQLConfig:
+    return MySQLConfig(dsn=f"mysql://u:{SECRET}@h/db")
+
+
+def texts_about_config() -> Iterator[tuple[str, str]]:
+    config = config_with_secret()
+    yield "repr", repr(config)
+    yield "str", str(config)
+    yield "format", f"{config} {config!r} {config.password}"
+    yield "dump", str(config.model_dump())
+    yield "json", config.model_dump_json()
+    yield "copy", repr(copy.deepcopy(config.model_copy(update={"tenant": "x"})))
+    yield "pickle", repr(pickle.loads(pickle.dumps(config)))
+    yield "fields", str(dict(config))
+    for store in (CheckpointStore, SyncCheckpointStore, MySQLBackend, SyncMySQLBackend):
+        yield store.__name__, f"{store(config)!r} {store(config)}"
+    try:
+        from locus_mysql import MySQLCheckpointer
+    except ImportError:
+        return
+    yield "checkpointer", f"{MySQLCheckpointer(config)!r}"
+
+
+def test_the_password_is_not_shown() -> None:
+    assert [how for how, text in texts_about_config() if SECRET in text] == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"password": SECRET, "port": 0},
+        {"password": SECRET, "unknown": 1},
+        {"passwort": SECRET},
+        {"password": [SECRET]},
+        {"password": SECRET + "\0"},
+        {"password": {SECRET: 1}},
+        {"password": SECRET, "dsn": "mysql://u:other@h/db"},
+        {"password": "other", "dsn": SecretStr(f"mysql://u:{SECRET}@h/db")},
+        {"host": f"mysql://u:{SECRET}@h/db"},
+        {"host": f"u:{SECRET}@h"},
+        {"hosts": [f"u:{SECRET}@h"]},
+    ],
+    ids=lambda options: "+".join(options),
+)
+def test_no_error_and_no_traceback_shows_the_password(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        MySQLConfig(**options)
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_model_that_holds_a_configuration_is_told_what_is_wrong() -> None:
+    class Settings(BaseModel):
+        mysql: MySQLConfig
+
+    assert Settings.model_validate({"mysql": {"dsn": "mysql://h/db"}}).mysql == MySQLConfig(host="h", database="db")
+    with pytest.raises(ValidationError, match="port"):
+        Settings.model_validate({"mysql": {"dsn": "mysql://h/db", "port": 0}})
+
+
+def test_a_configuration_survives_pickling() -> None:
+    config = config_with_secret()
+    again = pickle.loads(pickle.dumps(config))
+    assert again == config
+    assert again.password.get_secret_value() == SECRET
+
+
+def test_a_store_takes_a_configuration_or_options_but_not_both() -> None:
+    with pytest.raises(ConfigError, match="not both"):
+        CheckpointStore(MySQLConfig(), tenant="t")
+    assert CheckpointStore(tenant="t").config.tenant == "t"

@@ -1,0 +1,194 @@
+"""What the documents say of options, methods, commands, errors and files is so."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from locus.memory.checkpointer import BaseCheckpointer
+from pydantic import SecretStr
+
+import locus_mysql
+from locus_mysql import errors
+from locus_mysql.cli import _parser
+from locus_mysql.config import MySQLConfig
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def section(title: str, document: str = "README.md") -> str:
+    """The text under a heading, up to the next one of the same rank or above."""
+    text = read(document)
+    heading = re.search(rf"^(#+) {re.escape(title)}$", text, re.MULTILINE)
+    assert heading, f"{document} has no heading {title!r}"
+    rest = text[heading.end() :]
+    end = re.search(rf"^#{{1,{len(heading[1])}}} ", rest, re.MULTILINE)
+    return rest[: end.start()] if end else rest
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of the first table in a text, without its heading."""
+    found = re.search(r"(?:^\|.*\|\n)+", text, re.MULTILINE)
+    assert found
+    lines = found[0].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def code(cell: str) -> str:
+    """What a cell holds between back quotes."""
+    assert cell.startswith("`")
+    assert cell.endswith("`")
+    return cell[1:-1]
+
+
+def options(title: str) -> dict[str, Any]:
+    """Names and defaults of a table of options."""
+    table = rows(section(title))
+    assert all(len(row) == 3 and row[2] for row in table)
+    return {code(name): ast.literal_eval(code(default)) for name, default, _ in table}
+
+
+def plain(value: Any) -> Any:
+    return value.get_secret_value() if isinstance(value, SecretStr) else value
+
+
+def test_the_table_of_options_is_the_configuration() -> None:
+    defaults = {name: plain(field.default) for name, field in MySQLConfig.model_fields.items()}
+    assert options("Options of MySQLConfig") == {"dsn": None, **defaults}
+
+
+def test_the_table_of_options_is_in_the_order_of_the_configuration() -> None:
+    assert list(options("Options of MySQLConfig")) == ["dsn", *MySQLConfig.model_fields]
+
+
+@pytest.mark.parametrize("name", ["MySQLCheckpointer", "SyncMySQLCheckpointer"])
+def test_the_table_of_checkpointer_options_is_its_signature(name: str) -> None:
+    parameters = inspect.signature(getattr(locus_mysql, name)).parameters.values()
+    named = {item.name: item.default for item in parameters if item.kind is not item.VAR_KEYWORD}
+    assert options("Options of MySQLCheckpointer") == named
+
+
+@pytest.mark.parametrize("name", sorted(MySQLConfig.model_fields))
+def test_the_docstring_of_the_configuration_names_every_option(name: str) -> None:
+    assert re.search(rf"^ +{name}: ", MySQLConfig.__doc__ or "", re.MULTILINE)
+
+
+def methods() -> list[set[str]]:
+    """The methods that README names, by group."""
+    return [set(re.findall(r"`(\w+)`", named)) for _, named in rows(section("Methods"))]
+
+
+def public(value: type) -> set[str]:
+    return {name for name in dir(value) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("name", ["MySQLCheckpointer", "SyncMySQLCheckpointer"])
+def test_the_table_of_methods_is_the_checkpointer(name: str) -> None:
+    inherited = public(BaseCheckpointer) - set(vars(locus_mysql.MySQLCheckpointer))
+    assert set().union(*methods()) == public(getattr(locus_mysql, name)) - inherited
+
+
+@pytest.mark.parametrize("name", ["CheckpointStore", "SyncCheckpointStore"])
+def test_the_store_has_the_first_groups_of_methods(name: str) -> None:
+    *groups, _ = methods()
+    assert set().union(*groups) == public(getattr(locus_mysql, name)) - {"config"}
+
+
+def test_the_table_of_commands_is_the_command_line() -> None:
+    (commands,) = (action for action in _parser()._actions if isinstance(action, argparse._SubParsersAction))
+    assert [code(name) for name, _ in rows(section("Command line"))] == list(commands.choices)
+
+
+def test_the_table_of_errors_is_all_that_can_be_raised() -> None:
+    raised = {
+        name
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, errors.LocusMySQLError)
+    }
+    groups = {"LocusMySQLError", "UsageError", "SetupError"}
+    table = rows(section("Errors"))
+    assert {code(name) for name, *_ in table} == raised - groups
+    order = [getattr(errors, code(name)) for name, *_ in table]
+    assert [issubclass(error, errors.UsageError) for error in order] == [True] * 4 + [False] * (len(order) - 4)
+    assert [issubclass(error, errors.SetupError) for error in order[4:12]] == [True] * 8
+    assert not any(issubclass(error, errors.SetupError) for error in order[12:])
+
+
+def test_the_extras_are_those_of_the_package() -> None:
+    declared = read("pyproject.toml").split("[project.optional-dependencies]")[1].split("[project.scripts]")[0]
+    extras = set(re.findall(r"^([\w-]+) = \[", declared, re.MULTILINE)) - {"drivers", "dev"}
+    assert {code(name) for name, *_ in rows(section("Install"))} == extras
+
+
+@pytest.mark.parametrize("mode", ["create", "validate", "off"])
+def test_the_privileges_of_each_mode_are_given(mode: str) -> None:
+    _, _, statements = section("Privileges").partition(f"-- ddl_mode '{mode}'")
+    statements = statements.split("\n\n")[0]
+    assert re.search(
+        r"^GRANT SELECT, INSERT, UPDATE, DELETE\b.* ON app\.\S+ TO 'agent'@'%';$", statements, re.MULTILINE
+    )
+    assert ("CREATE" in statements) == (mode == "create")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_file_that_is_linked_exists(document: str) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", read(document)):
+        path, _, anchor = target.partition("#")
+        if "://" in target:
+            continue
+        assert not path or (ROOT / path).exists(), target
+        if anchor:
+            assert anchor in anchors(path or document), target
+
+
+def anchors(document: str) -> set[str]:
+    """The names that headings get as targets of links."""
+    headings = re.findall(r"^#+ (.*)$", read(document), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_path_that_is_named_exists(document: str) -> None:
+    folders = "locus_mysql|tests|ci|bench|dialect|drivers|engine|checkpoints|integrations"
+    for path in re.findall(rf"`((?:{folders})/[\w./-]*)", read(document)):
+        assert (ROOT / path).exists() or (ROOT / "locus_mysql" / path).exists(), path
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_name_of_the_package_that_is_imported_exists(document: str) -> None:
+    for module, names in re.findall(r"^ *from (locus_mysql[\w.]*) import ([\w, ]+)$", read(document), re.MULTILINE):
+        imported = __import__(module, fromlist=["_"])
+        for name in names.split(","):
+            assert hasattr(imported, name.strip()), name
+
+
+@pytest.mark.parametrize("name", [name for name in locus_mysql.__all__ if name != "__version__"])
+def test_a_public_name_is_documented(name: str) -> None:
+    value = getattr(locus_mysql, name)
+    assert inspect.getdoc(value)
+    if inspect.isclass(value):
+        undocumented = [
+            method
+            for method in vars(value)
+            if not method.startswith("_") and not inspect.getdoc(getattr(value, method))
+        ]
+        assert not set(undocumented) - set(getattr(value, "model_fields", ()))
+
+
+@pytest.mark.parametrize("name", ["CheckpointStore", "MySQLCheckpointer"])
+def test_the_main_classes_show_an_example(name: str) -> None:
+    assert "```python" in (getattr(locus_mysql, name).__doc__ or "")
+
+
+def test_the_changelog_has_this_version() -> None:
+    assert f"## [{locus_mysql.__version__}]" in read("CHANGELOG.md")
