@@ -30,7 +30,7 @@ from .codec import EncodedState
 WHOLE_BELOW_BYTES = 2048
 
 #: Bodies in this range are compressed: shorter ones gain nothing, and of longer ones a load would notice.
-COMPRESS_BYTES = range(256, 65_536)
+COMPRESS_BYTES = range(256, 8_192)
 
 _PLAIN, _DEFLATED = b"\x01", b"\x02"
 _HEADER_LENGTH = struct.Struct("<I")
@@ -122,17 +122,18 @@ def encode_delta(
     if base is None or (stands_alone and not provisional):
         base, position, continued = None, 0, frozenset()
     known = base.marks if base else {}
-    header: list[list[object]] = []
+    changes: list[tuple[str, int, int, int, str]] = []
     suffixes = []
     for log in state.logs:
         mark, before = marks[log.name], known.get(log.name, EMPTY)
         if mark == before:
-            header.append([log.name, log.cut])
             continue
         start = before.length if log.name in continued else 0
         suffixes.append(memoryview(log.text)[start:])
-        header.append([log.name, log.cut, start, len(log.text) - start, mark.count, mark.digest.hex()])
-    payload = _pack({"p": position, "t": int(provisional), "l": header}, state.head, suffixes, compression)
+        changes.append((log.name, start, len(log.text) - start, mark.count, mark.digest.hex()))
+    cuts = {log.name: log.cut for log in state.logs}
+    header = {"p": position, "t": int(provisional), "c": cuts, "l": changes}
+    payload = _pack(header, state.head, suffixes, compression)
     last = parent.marks if parent else {}
     discontinued = frozenset(name for name, mark in last.items() if mark.length and name not in news)
     return Delta(payload, base, position, marks, parent.seq if parent else None, news, discontinued)
@@ -187,31 +188,24 @@ def assemble(rows: Sequence[StoredRow]) -> tuple[bytes, Lineage]:
     marks: dict[str, Mark] = {}
     ancestors: list[Ancestor] = []
     head = b""
-    cuts: list[tuple[int, str]] = []
+    cuts: dict[str, int] = {}
     for row in reversed(rows):
         header, head, suffixes = _unpack(row.payload)
+        cuts = header["c"]
+        marks = {name: marks.get(name, EMPTY) for name in cuts}
         offset = 0
-        fresh: dict[str, Mark] = {}
-        cuts = []
-        for name, cut, *change in header["l"]:
-            cuts.append((cut, name))
-            before = marks.get(name, EMPTY)
-            if not change:
-                fresh[name] = before
-                continue
-            start, length, count, digest = change
-            if start not in {0, before.length} or offset + length > len(suffixes):
+        for name, start, length, count, digest in header["l"]:
+            if start not in {0, marks[name].length} or offset + length > len(suffixes):
                 raise CorruptCheckpoint(f"Checkpoint row {row.seq} does not fit the row it builds on.")
             added = suffixes[offset : offset + length]
             offset += length
             texts[name] = [*texts[name], added] if start else [added]
-            fresh[name] = Mark(start + length, count, bytes.fromhex(digest))
-        marks = fresh
+            marks[name] = Mark(start + length, count, bytes.fromhex(digest))
         base_seq = ancestors[-1].seq if ancestors else None
         ancestors.append(Ancestor(row.seq, row.token, base_seq, header["p"], bool(header["t"]), marks))
     pieces: list[bytes | memoryview] = []
     done = 0
-    for cut, name in cuts:
+    for name, cut in cuts.items():
         pieces.append(head[done:cut])
         if marks[name].length:
             pieces.extend(texts[name])
@@ -314,8 +308,9 @@ def _unpack(payload: bytes) -> tuple[dict[str, Any], bytes, memoryview]:
 #: What the rows of small deltas repeat: a header, the fields of a Locus `AgentState` and of its messages. Part of the
 #: format: never change it, only add another beside it under a new format byte.
 DICTIONARY = (
-    b'"p":0,"t":0,"l":[["terminal_tools",["tool_loop_read_only_tools",["tool_loop_warnings",["errors",'
-    b'["confidence_history",["tool_history",["reasoning_steps",["tool_executions",["messages",'
+    b'{"p":1,"t":0,"c":{"messages":50,"tool_executions":109,"reasoning_steps":129,"confidence_history":190,'
+    b'"tool_history":208,"tool_loop_read_only_tools":300,"tool_loop_warnings":324,"terminal_tools":342,"errors":780},'
+    b'"l":[["tool_history",["reasoning_steps",["tool_executions",["messages",'
     b'{"run_id":"","agent_id":null,"messages":[],"iteration":1,"max_iterations":20,"tool_executions":[],'
     b'"reasoning_steps":[],"confidence":0.0,"confidence_threshold":0.85,"confidence_history":[],"tool_history":[],'
     b'"tool_loop_threshold":3,"tool_loop_read_only_threshold":null,"tool_loop_read_only_tools":[],'
