@@ -9,6 +9,7 @@ saved, in the same order.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,22 @@ from ..errors import CorruptCheckpoint, InvalidInput
 NESTING_LIMIT = 200
 
 _JSON_OBJECT = TypeAdapter(dict[str, JsonValue])
+
+#: The longest number that Python reads: https://docs.python.org/3/library/stdtypes.html#int-max-str-digits
+DIGITS_LIMIT = 4300
+
+_LONG_RUN = re.compile(rb"[0-9]{%d}" % (DIGITS_LIMIT + 1))
+
+#: JSON's escapes cannot tell these two characters from the one they encode together.
+_SPLIT_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedList:
+    """A list that was encoded elsewhere: its items' JSON text without the brackets."""
+
+    text: bytes
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +89,7 @@ def encode(state: Mapping[str, Any]) -> EncodedState:
     """The text of a state.
 
     Args:
-        state: A dict of JSON values.
+        state: A dict of JSON values, or of `EncodedList` at the top level.
 
     Raises:
         InvalidInput: A value has no JSON form, or is nested too deeply.
@@ -81,13 +98,15 @@ def encode(state: Mapping[str, Any]) -> EncodedState:
     logs = []
     fields: dict[str, Any] = {}
     for name, value in state.items():
-        if type(value) is not list:
+        if type(value) is list:
+            value = EncodedList(encode_json(value)[1:-1], len(value))
+        if not isinstance(value, EncodedList):
             fields[name] = value
             continue
         fields[name] = []
         _add_fields(head, fields)
         fields = {}
-        logs.append(Log(name, len(head) - 1, encode_json(value)[1:-1], len(value)))
+        logs.append(Log(name, len(head) - 1, value.text, value.count))
     _add_fields(head, fields)
     head += b"}"
     return EncodedState(bytes(head), tuple(logs))
@@ -106,19 +125,43 @@ def encode_json(value: Any) -> bytes:
     Lone surrogates have no UTF-8 form: text that holds one is written with ASCII escapes.
     """
     try:
-        return to_json(value, inf_nan_mode="constants")
+        text = to_json(value, inf_nan_mode="constants")
     except PydanticSerializationError:
-        pass
+        return _encode_escaped(value)
     except ValueError:
         raise InvalidInput(f"The state contains itself or is nested deeper than {NESTING_LIMIT} levels.") from None
+    if _may_hold_long_number(text):
+        try:
+            decode_json(text)
+        except CorruptCheckpoint:
+            raise InvalidInput(
+                f"The state holds a number of more than {DIGITS_LIMIT} digits. Keep it as text."
+            ) from None
+    return text
+
+
+def _encode_escaped(value: Any) -> bytes:
     try:
-        text = json.dumps(value, separators=(",", ":"), ensure_ascii=True).encode()
-        decode_json(text)
+        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+        escaped = json.dumps(value, separators=(",", ":"), ensure_ascii=True).encode()
+        decode_json(escaped)
     except (TypeError, ValueError, RecursionError, CorruptCheckpoint):
         raise InvalidInput(
             f"The state holds a value that JSON cannot hold, or is nested deeper than {NESTING_LIMIT} levels."
         ) from None
-    return text
+    if _SPLIT_PAIR.search(text):
+        raise InvalidInput("The state holds two halves of a surrogate pair as two characters; join or remove them.")
+    return escaped
+
+
+def _may_hold_long_number(text: bytes) -> bool:
+    """Whether there is a run of digits too long for a number. Such a run covers a place that is looked at."""
+    for place in range(DIGITS_LIMIT, len(text), DIGITS_LIMIT):
+        if text[place : place + 1].isdigit():
+            around = text[place - DIGITS_LIMIT : place + DIGITS_LIMIT + 1]
+            if _LONG_RUN.search(around):
+                return True
+    return False
 
 
 def decode_json(text: bytes | bytearray) -> Any:

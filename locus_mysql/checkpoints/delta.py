@@ -74,7 +74,7 @@ class Delta:
         base: The state it builds on, or None if it is whole.
         position: Its place in the lineage.
         marks: What to remember of it.
-        parent_seq: The state it follows.
+        parent: The state it follows, or None if it is the first.
         news: For each log that continues its parent's, how many of its items the parent has.
         discontinued: Logs of the parent that do not go on: gone, or changed otherwise than by appending.
     """
@@ -83,7 +83,7 @@ class Delta:
     base: Ancestor | None
     position: int
     marks: Mapping[str, Mark]
-    parent_seq: int | None
+    parent: Ancestor | None
     news: Mapping[str, int]
     discontinued: frozenset[str]
 
@@ -136,7 +136,7 @@ def encode_delta(
     payload = _pack(header, state.head, suffixes, compression)
     last = parent.marks if parent else {}
     discontinued = frozenset(name for name, mark in last.items() if mark.length and name not in news)
-    return Delta(payload, base, position, marks, parent.seq if parent else None, news, discontinued)
+    return Delta(payload, base, position, marks, parent, news, discontinued)
 
 
 def extend(lineage: Lineage, delta: Delta, seq: int, token: bytes, *, provisional: bool = False) -> Lineage:
@@ -184,6 +184,13 @@ def assemble(rows: Sequence[StoredRow]) -> tuple[bytes, Lineage]:
     Raises:
         CorruptCheckpoint: The rows do not fit together.
     """
+    try:
+        return _assemble(rows)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CorruptCheckpoint("A checkpoint row cannot be read back; its header is damaged.") from error
+
+
+def _assemble(rows: Sequence[StoredRow]) -> tuple[bytes, Lineage]:
     texts: dict[str, list[memoryview]] = {}
     marks: dict[str, Mark] = {}
     ancestors: list[Ancestor] = []
@@ -203,6 +210,8 @@ def assemble(rows: Sequence[StoredRow]) -> tuple[bytes, Lineage]:
             marks[name] = Mark(start + length, count, bytes.fromhex(digest))
         base_seq = ancestors[-1].seq if ancestors else None
         ancestors.append(Ancestor(row.seq, row.token, base_seq, header["p"], bool(header["t"]), marks))
+    if ancestors[0].position:
+        raise CorruptCheckpoint(f"The row that checkpoint row {ancestors[0].seq} builds on is gone.")
     pieces: list[bytes | memoryview] = []
     done = 0
     for name, cut in cuts.items():

@@ -44,6 +44,11 @@ class KnownThreads:
             return lineages[0] if lineages else ()
         return max(lineages, key=lambda lineage: follows(state, lineage[0]))
 
+    def last_seq(self, key: Hashable) -> int | None:
+        """The thread's ``last_seq`` when all lineages known of it were there; None if that is not known."""
+        last_seq = self._get(key).last_seq
+        return None if last_seq < 0 else last_seq
+
     def newest(self, key: Hashable) -> tuple[Lineage, int]:
         """The lineage of a thread's newest checkpoint, which it is if the thread's ``last_seq`` still is the second."""
         known = self._get(key)

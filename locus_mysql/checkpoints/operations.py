@@ -27,7 +27,7 @@ from .arguments import (
     pair_key,
 )
 from .codec import decode_json
-from .delta import Ancestor, Lineage, StoredRow, assemble, encode_delta, extend, rows_needed
+from .delta import Delta, StoredRow, assemble, encode_delta, extend, rows_needed
 from .known import KnownThreads
 from .matching import contains
 from .new import NewCheckpoint
@@ -116,7 +116,8 @@ class CheckpointOperations:
     def save(self, tenant: str, thread_id: str, new: NewCheckpoint) -> Operation[str]:
         """Store a state as the newest checkpoint of its thread; returns its id.
 
-        One round trip; a second one if the row it would build on is gone, or the id of a provisional state exists.
+        One round trip. Another one if somebody else wrote to the thread since this process knew it; if then the row it
+        would build on is gone; and if the id of a provisional state exists.
         """
         check_thread_id(thread_id)
         checkpoint_id = uuid4().hex if new.checkpoint_id is None else check_checkpoint_id(new.checkpoint_id)
@@ -125,6 +126,7 @@ class CheckpointOperations:
         key = (tenant, thread_id)
         token = os.urandom(16)
         lineage = self.known.lineage_for(key, new.state)
+        last_seq = None if replaces else self.known.last_seq(key)
         while True:
             delta = encode_delta(new.state, lineage, provisional=new.provisional, compression=self.config.compression)
             text, continues = new.search_text(delta) if self.config.search and not new.provisional else ("", False)
@@ -132,36 +134,45 @@ class CheckpointOperations:
                 checkpoint_id=checkpoint_id,
                 token=token,
                 payload=delta.payload,
-                parent_seq=delta.parent_seq,
+                parent_seq=delta.parent.seq if delta.parent else None,
                 continues=continues,
+                provisional=new.provisional,
                 metadata=metadata,
                 metadata_keys=metadata_keys,
                 search_text=text or None,
                 oldest_at=new.oldest_at,
             )
+            batch = self._save_batch(tenant, thread_id, row, delta, replaces=replaces, last_seq=last_seq)
             try:
-                results = yield self._save_batch(tenant, thread_id, row, lineage[:1], delta.base, replaces=replaces)
+                results = yield batch
             except Duplicate:
                 if replaces:
                     raise
-                replaces = True
+                replaces, last_seq = True, None
                 continue
             seq = _stored_seq(results, inserted_at=2 if replaces else 1)
             if seq is not None:
                 self.known.saved(key, extend(lineage, delta, seq, token, provisional=new.provisional))
+                if self._pruned_several(tenant, thread_id, batch, results):
+                    yield from self._sweep(tenant, thread_id)
                 yield from self._clean_expired_now_and_then()
                 return checkpoint_id
-            self.known.forget(key)
-            lineage = ()
+            if last_seq is None:
+                self.known.forget(key)
+                lineage = ()
+            last_seq = None
 
     def _save_batch(
-        self, tenant: str, thread_id: str, row: NewRow, parents: Lineage, base: Ancestor | None, *, replaces: bool
+        self, tenant: str, thread_id: str, row: NewRow, delta: Delta, *, replaces: bool, last_seq: int | None
     ) -> Batch:
         """The transaction of a save. Its second statement inserts; its third does if it may replace a checkpoint."""
-        threads, checkpoints = self.sql.threads, self.sql.checkpoints
+        threads, checkpoints, parent, base = self.sql.threads, self.sql.checkpoints, delta.parent, delta.base
         statements: list[Statement] = []
-        if parents:
-            parent_key = (parents[0].seq, parents[0].token)
+        if parent is not None and last_seq is not None:
+            statements.append(threads.take_seq_if_unchanged(tenant, thread_id, self._ttl_us, last_seq))
+            statements.append(checkpoints.insert_next(tenant, thread_id, row, None if base is None else base.seq))
+        elif parent is not None:
+            parent_key = (parent.seq, parent.token)
             base_key = None if base is None else (base.seq, base.token)
             statements.append(threads.take_seq_of_live(tenant, thread_id, self._ttl_us))
             if replaces:
@@ -175,11 +186,18 @@ class CheckpointOperations:
             statements.append(checkpoints.delete_left_behind(tenant, thread_id))
         if replaces:
             statements.extend(checkpoints.retire_unnamed(tenant, thread_id))
-        if self.config.keep_checkpoints is not None:
-            statements.append(checkpoints.unname_older(tenant, thread_id, self.config.keep_checkpoints))
-            statements.extend(checkpoints.retire_unnamed(tenant, thread_id))
+        if self.config.keep_checkpoints is not None and not row.provisional:
+            retire = checkpoints.retire_unnamed(tenant, thread_id)
+            statements += [checkpoints.unname_older(tenant, thread_id, self.config.keep_checkpoints), *retire]
         landed = checkpoints.find_saved(tenant, thread_id, row.checkpoint_id, row.token)
         return Batch(tuple(statements), landed)
+
+    def _pruned_several(self, tenant: str, thread_id: str, batch: Batch, results: Sequence[Result]) -> bool:
+        """Whether more checkpoints lost their names than the one whose row the batch itself retires."""
+        if self.config.keep_checkpoints is None or len(results) == 1:
+            return False
+        pruning = self.sql.checkpoints.unname_older(tenant, thread_id, self.config.keep_checkpoints)
+        return pruning in batch.statements and results[batch.statements.index(pruning)].affected > 1
 
     def load(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[bytes | None]:
         """The text of a checkpoint's state, or of the newest; None if there is none.
@@ -343,6 +361,7 @@ class CheckpointOperations:
 
     def search_data(self, tenant: str, path: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
         """Threads whose newest state holds a value under a top-level key; a round trip for every few threads."""
+        check_text(path, "Path")
         limit = check_limit(limit)
         found: list[dict[str, Any]] = []
         offset = 0
@@ -368,6 +387,7 @@ class CheckpointOperations:
         limit = check_limit(limit)
         if not self.config.search:
             raise InvalidInput("Search is off in this configuration; set search=True.")
+        query = query.replace("*", " ")  # a syntax error to MySQL 9.7 where it follows no word, and no operator here
         if not query.strip() or not limit:
             return []
         (found,) = yield Batch.of(self.sql.queries.search(tenant, query, limit * 4 + 20))
@@ -523,6 +543,10 @@ class CheckpointOperations:
             *self.sql.maintenance.sweep(tenant, thread_id),
         )
         return dropped.affected
+
+    def _sweep(self, tenant: str, thread_id: str) -> Operation[None]:
+        """Remove all that no checkpoint of a thread needs any more."""
+        yield Batch.of(self.sql.threads.lock(tenant, thread_id), *self.sql.maintenance.sweep(tenant, thread_id))
 
     def _remove_idle(self, tenant: str, thread_id: str, age_us: int) -> Operation[int]:
         self.known.forget((tenant, thread_id))

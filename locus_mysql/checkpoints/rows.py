@@ -55,6 +55,7 @@ def rewritten(
             payload=delta.payload,
             parent_seq=parent,
             continues=continues,
+            provisional=provisional,
             metadata=cast("str | None", metadata),
             metadata_keys=cast("str | None", metadata_keys),
             search_text=search_text or None,

@@ -32,6 +32,16 @@ SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, IF(%s, b.seq, t.last_seq), %s,
  WHERE t.tenant = %s AND t.thread_id = %s AND {LIVE}
 """
 
+# The same right after a seq was taken of a thread that nobody had written to: then parent and base need no look-up,
+# which is 0.15 ms of a save of 1.2 ms. If no seq was taken, ROW_COUNT() is 0.
+INSERT_NEXT = """
+INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
+                           metadata, metadata_keys, search_text, oldest_at, created_at)
+SELECT %s, %s, LAST_INSERT_ID(), %s, %s, COALESCE(%s, LAST_INSERT_ID()), %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6)
+  FROM DUAL
+ WHERE ROW_COUNT() = 1
+"""
+
 # Was this save carried out already? Asked before it is repeated.
 FIND_SAVED = """
 SELECT c.seq
@@ -62,11 +72,11 @@ UPDATE {checkpoints} x
  WHERE x.tenant = %s AND x.thread_id = %s AND x.checkpoint_id = %s
 """
 
-# Take the names from all but the newest checkpoints of a thread.
+# Take the names from all but the newest checkpoints of a thread. Provisional ones neither count nor go.
 UNNAME_OLDER = """
 UPDATE {checkpoints} c
   JOIN (SELECT seq FROM {checkpoints}
-         WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL
+         WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL AND continues <> 2
          ORDER BY seq DESC LIMIT 1000000 OFFSET %s) AS surplus ON surplus.seq = c.seq
    SET c.checkpoint_id = NULL, c.metadata = NULL, c.metadata_keys = NULL, c.oldest_at = NULL,
        c.search_text = NULLIF(SUBSTRING_INDEX(c.search_text, CHAR(30 USING utf8mb4), 1), ''),
@@ -74,23 +84,24 @@ UPDATE {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s
 """
 
-# Delete the row just unnamed if no state follows it, and unnamed rows before it that then none follows.
-# Relies on the index parents. A base is always an ancestor, so this never takes a base away.
-REMOVE_LEAF = """
-DELETE c FROM {checkpoints} c
-  JOIN (WITH RECURSIVE gone (seq, parent_seq) AS (
-          SELECT x.seq, x.parent_seq FROM {checkpoints} x
+# Forget the text of the row just unnamed if no state goes on with it, and of unnamed rows that only it went on with.
+FORGET_TEXT = """
+UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
+  JOIN (WITH RECURSIVE unheld (seq, parent_seq, continues) AS (
+          SELECT x.seq, x.parent_seq, x.continues FROM {checkpoints} x
            WHERE x.tenant = %s AND x.thread_id = %s AND x.seq = LAST_INSERT_ID() AND x.checkpoint_id IS NULL
              AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
-                              WHERE k.tenant = %s AND k.thread_id = %s AND k.parent_seq = x.seq)
+                              WHERE k.tenant = %s AND k.thread_id = %s AND k.parent_seq = x.seq AND k.continues = 1)
           UNION ALL
-          SELECT p.seq, p.parent_seq
-            FROM gone
-            JOIN {checkpoints} p ON p.tenant = %s AND p.thread_id = %s AND p.seq = gone.parent_seq
-           WHERE p.checkpoint_id IS NULL
+          SELECT p.seq, p.parent_seq, p.continues
+            FROM unheld
+            JOIN {checkpoints} p ON p.tenant = %s AND p.thread_id = %s AND p.seq = unheld.parent_seq
+           WHERE unheld.continues = 1 AND p.checkpoint_id IS NULL
              AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
-                              WHERE k.tenant = %s AND k.thread_id = %s AND k.parent_seq = p.seq AND k.seq <> gone.seq)
-        ) SELECT seq FROM gone) AS removable ON removable.seq = c.seq
+                              WHERE k.tenant = %s AND k.thread_id = %s AND k.parent_seq = p.seq AND k.continues = 1
+                                AND k.seq <> unheld.seq)
+        ) SELECT seq FROM unheld) AS forgotten ON forgotten.seq = c.seq
+   SET c.search_text = NULL, c.continues = 0
  WHERE c.tenant = %s AND c.thread_id = %s
 """
 
@@ -117,12 +128,38 @@ UPDATE {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s
 """
 
-# Forget the text of the row just unnamed if no state goes on with it.
-FORGET_TEXT = """
+# Delete the row just unnamed if no state follows it, and unnamed rows before it that then none follows.
+# Relies on the index parents. A base is always an ancestor, so this never takes a base away.
+REMOVE_LEAF = """
+DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
+  JOIN (WITH RECURSIVE gone (seq, parent_seq) AS (
+          SELECT x.seq, x.parent_seq FROM {checkpoints} x
+           WHERE x.tenant = %s AND x.thread_id = %s AND x.seq = LAST_INSERT_ID() AND x.checkpoint_id IS NULL
+             AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
+                              WHERE k.tenant = %s AND k.thread_id = %s AND k.parent_seq = x.seq)
+          UNION ALL
+          SELECT p.seq, p.parent_seq
+            FROM gone
+            JOIN {checkpoints} p ON p.tenant = %s AND p.thread_id = %s AND p.seq = gone.parent_seq
+           WHERE p.checkpoint_id IS NULL
+             AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
+                              WHERE k.tenant = %s AND k.thread_id = %s AND k.parent_seq = p.seq AND k.seq <> gone.seq)
+        ) SELECT seq FROM gone) AS removable ON removable.seq = c.seq
+ WHERE c.tenant = %s AND c.thread_id = %s
+"""
+
+# The row just unnamed may now hold nothing but the way from the states that follow it to its parent. They get its
+# parent for theirs, and it goes: else each save under the same id, or beyond keep_checkpoints, left a row behind.
+BYPASS = """
 UPDATE {checkpoints} c
-  LEFT JOIN {checkpoints} k ON k.tenant = %s AND k.thread_id = %s AND k.parent_seq = c.seq AND k.continues = 1
-   SET c.search_text = NULL
- WHERE c.tenant = %s AND c.thread_id = %s AND c.seq = LAST_INSERT_ID() AND c.checkpoint_id IS NULL AND k.seq IS NULL
+  JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = LAST_INSERT_ID() AND {HOLLOW}
+   SET c.continues = IF(c.continues = 1 AND x.continues <> 1, 0, c.continues), c.parent_seq = x.parent_seq
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.parent_seq = x.seq
+"""
+
+REMOVE_BYPASSED = """
+DELETE x FROM {checkpoints} x
+ WHERE x.tenant = %s AND x.thread_id = %s AND x.seq = LAST_INSERT_ID() AND {HOLLOW}
 """
 
 DELETE_ALL = "DELETE FROM {checkpoints} WHERE tenant = %s AND thread_id = %s"
@@ -218,6 +255,7 @@ class NewRow:
     payload: bytes
     parent_seq: int | None = None
     continues: bool = False
+    provisional: bool = False
     metadata: str | None = None
     metadata_keys: str | None = None
     search_text: str | None = None
@@ -229,7 +267,7 @@ class NewRow:
         return (
             self.checkpoint_id,
             self.parent_seq,
-            int(self.continues),
+            2 if self.provisional else int(self.continues),
             self.token,
             self.payload,
             self.metadata,
@@ -255,6 +293,11 @@ class CheckpointStatements(Statements):
             self._text(INSERT_AFTER), (checkpoint_id, parent_seq, builds, *values, *rows, tenant, thread_id)
         )
 
+    def insert_next(self, tenant: str, thread_id: str, row: NewRow, base_seq: int | None) -> Statement:
+        """As `insert_after`, directly behind a `take_seq_if_unchanged`; affects no row if that took none."""
+        checkpoint_id, parent_seq, *values = row.params
+        return Statement(self._text(INSERT_NEXT), (tenant, thread_id, checkpoint_id, parent_seq, base_seq, *values))
+
     def find_saved(self, tenant: str, thread_id: str, checkpoint_id: str, token: bytes) -> Statement:
         """The seq of a row of ours."""
         return Statement(self._text(FIND_SAVED), (tenant, thread_id, checkpoint_id, token))
@@ -279,9 +322,11 @@ class CheckpointStatements(Statements):
         """Remove what nothing needs any more of the row whose seq is the last insert id."""
         key = (tenant, thread_id)
         return (
-            Statement(self._text(REMOVE_LEAF), key * 5),
+            Statement(self._text(FORGET_TEXT), key * 5),
             Statement(self._text(STRIP_PAYLOAD), key * 5),
-            Statement(self._text(FORGET_TEXT), key * 2),
+            Statement(self._text(REMOVE_LEAF), key * 5),
+            Statement(self._text(BYPASS), key * 2),
+            Statement(self._text(REMOVE_BYPASSED), key),
         )
 
     def delete_all(self, tenant: str, thread_id: str) -> Statement:

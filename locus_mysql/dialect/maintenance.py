@@ -103,6 +103,47 @@ UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NULL AND c.base_seq IS NOT NULL AND needed.seq IS NULL
 """
 
+# Forget the texts of unnamed rows that no named state holds: none goes on with them.
+SWEEP_TEXTS = """
+UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
+  LEFT JOIN (WITH RECURSIVE held (seq, parent_seq, continues) AS (
+               SELECT seq, parent_seq, continues FROM {checkpoints}
+                WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL
+               UNION DISTINCT
+               SELECT p.seq, p.parent_seq, p.continues
+                 FROM held
+                 JOIN {checkpoints} p ON p.tenant = %s AND p.thread_id = %s AND p.seq = held.parent_seq
+                WHERE held.continues = 1
+             ) SELECT seq FROM held) AS held ON held.seq = c.seq
+   SET c.search_text = NULL, c.continues = 0
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NULL AND c.search_text IS NOT NULL AND held.seq IS NULL
+"""
+
+# Rows that are left with nothing but the way to their parents: those that follow get the first parent that holds
+# something, and they go.
+SWEEP_BYPASS = """
+UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
+  JOIN (WITH RECURSIVE up (seq, parent_seq, continues) AS (
+          SELECT k.seq, x.parent_seq, IF(k.continues = 1 AND x.continues <> 1, 0, k.continues)
+            FROM {checkpoints} k
+            JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = k.parent_seq AND {HOLLOW}
+           WHERE k.tenant = %s AND k.thread_id = %s
+             AND NOT (k.checkpoint_id IS NULL AND k.base_seq IS NULL AND k.search_text IS NULL)
+          UNION ALL
+          SELECT up.seq, x.parent_seq, IF(up.continues = 1 AND x.continues <> 1, 0, up.continues)
+            FROM up
+            JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = up.parent_seq AND {HOLLOW}
+        )
+        SELECT up.seq, up.parent_seq, up.continues
+          FROM up
+          LEFT JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = up.parent_seq AND {HOLLOW}
+         WHERE x.seq IS NULL) AS bypass ON bypass.seq = c.seq
+   SET c.parent_seq = bypass.parent_seq, c.continues = bypass.continues
+ WHERE c.tenant = %s AND c.thread_id = %s
+"""
+
+SWEEP_HOLLOW = "DELETE x FROM {checkpoints} x WHERE x.tenant = %s AND x.thread_id = %s AND {HOLLOW}"
+
 TENANT_THREADS = """
 SELECT t.thread_id FROM {threads} t WHERE t.tenant = %s ORDER BY t.thread_id LIMIT %s
 """
@@ -239,10 +280,16 @@ class MaintenanceStatements(Statements):
         """Take the names from checkpoints older than this, but for the newest."""
         return Statement(self._text(UNNAME_BEFORE), (tenant, thread_id) * 2 + (age_us,))
 
-    def sweep(self, tenant: str, thread_id: str) -> tuple[Statement, Statement]:
+    def sweep(self, tenant: str, thread_id: str) -> tuple[Statement, ...]:
         """Remove all that no named checkpoint needs in a thread."""
         key = (tenant, thread_id)
-        return Statement(self._text(SWEEP_LEAVES), key * 3), Statement(self._text(SWEEP_PAYLOADS), key * 3)
+        return (
+            Statement(self._text(SWEEP_LEAVES), key * 3),
+            Statement(self._text(SWEEP_PAYLOADS), key * 3),
+            Statement(self._text(SWEEP_TEXTS), key * 3),
+            Statement(self._text(SWEEP_BYPASS), key * 5),
+            Statement(self._text(SWEEP_HOLLOW), key),
+        )
 
     def tenant_threads(self, tenant: str, limit: int) -> Statement:
         """Ids of a tenant's threads, expired ones too."""

@@ -32,10 +32,11 @@ CREATE TABLE IF NOT EXISTS {threads} (
 # One row per saved state. checkpoint_id NULL: the checkpoint was deleted, replaced or pruned, and its row is kept
 # because states build on it (base_seq) or because it holds text of theirs (search_text). A row that stands by itself
 # has its own seq as base_seq; one whose payload nothing needs any more has an empty payload and base_seq NULL.
-# search_text is the text a state adds to its parent's (continues 1) or all of its text (continues 0).
+# search_text is the text a state adds to its parent's (continues 1) or all of its text (continues 0); a provisional
+# state has none (continues 2).
 #
-# metadata_pairs begins with the array: behind tenant, MySQL 9.7.4 may choose it to look rows up by tenant alone, and then
-# misses rows (a join over 5 threads of 3 rows, forced onto it, gives 3 rows of 15).
+# metadata_pairs begins with the array: behind tenant, MySQL 9.7.4 may choose it to look rows up by tenant alone, and
+# then misses rows (a join over 5 threads of 3 rows, forced onto it, gives 3 rows of 15).
 CHECKPOINTS = """
 CREATE TABLE IF NOT EXISTS {checkpoints} (
   tenant        VARCHAR(128)    NOT NULL,

@@ -27,6 +27,9 @@ UPDATE {threads}
  WHERE tenant = %s AND thread_id = %s AND (expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6))
 """
 
+# The same if nobody has written to the thread since last_seq was this.
+TAKE_SEQ_IF_UNCHANGED = f"{TAKE_SEQ_OF_LIVE.rstrip()} AND last_seq = %s\n"
+
 # Lock a thread for a write that saves nothing. last_seq still rises, so that others notice the change.
 LOCK = """
 UPDATE {threads} SET last_seq = LAST_INSERT_ID(last_seq + 1)
@@ -71,6 +74,10 @@ class ThreadStatements(Statements):
     def take_seq_of_live(self, tenant: str, thread_id: str, ttl_us: int | None) -> Statement:
         """The thread's next seq, as last insert id; changes nothing if there is no live thread."""
         return Statement(self._text(TAKE_SEQ_OF_LIVE), (ttl_us, tenant, thread_id))
+
+    def take_seq_if_unchanged(self, tenant: str, thread_id: str, ttl_us: int | None, last_seq: int) -> Statement:
+        """As `take_seq_of_live`, if the thread's last_seq still is this."""
+        return Statement(self._text(TAKE_SEQ_IF_UNCHANGED), (ttl_us, tenant, thread_id, last_seq))
 
     def lock(self, tenant: str, thread_id: str) -> Statement:
         """Lock a live thread until the transaction ends; affects one row if there is one, and gives last_seq."""

@@ -65,8 +65,8 @@ def explain(error: DriverError, config: MySQLConfig) -> LocusMySQLError:
     where = ", ".join(str(endpoint) for endpoint in config.endpoints)
     if isinstance(error, ConnectionLost):
         return Unavailable(
-            f"No answer from MySQL at {where} within {config.retry_deadline_s:g} s: {error}. Check that the server "
-            "runs and that host, port and firewall are right; retry_deadline_s says how long to go on trying."
+            f"No answer from MySQL at {where} within {config.retry_deadline_s:g} s: {_clause(error)}. Check that the "
+            "server runs and that host, port and firewall are right; retry_deadline_s says how long to go on trying."
         )
     if isinstance(error, PacketTooLarge):
         return StateTooLarge(
@@ -75,7 +75,7 @@ def explain(error: DriverError, config: MySQLConfig) -> LocusMySQLError:
         )
     if not isinstance(error, ServerError):
         return LocusMySQLError(str(error))
-    number, words = error.errno, str(error)
+    number, words = error.errno, _clause(error)
     if number in _AUTHENTICATION:
         return AuthenticationFailed(f"MySQL at {where} refused user {config.user!r}: {words}. Check user and password.")
     if number == 1049:
@@ -109,3 +109,8 @@ def explain(error: DriverError, config: MySQLConfig) -> LocusMySQLError:
             "retry_deadline_s."
         )
     return SetupError(f"MySQL at {where} refused a statement: {words}.")
+
+
+def _clause(error: DriverError) -> str:
+    """The error's words, to stand within a sentence."""
+    return str(error).rstrip(".")

@@ -94,7 +94,7 @@ def _rows_whose_text_is_held(rows: dict[int, StoredCheckpoint]) -> set[int]:
         link: StoredCheckpoint | None = row if row.name is not None else None
         while link is not None and link.seq not in held:
             held.add(link.seq)
-            link = rows.get(link.parent) if link.continues and link.parent is not None else None
+            link = rows.get(link.parent) if link.continues == 1 and link.parent is not None else None
     return held
 
 

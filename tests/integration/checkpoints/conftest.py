@@ -17,7 +17,11 @@ from ..soundness import assert_sound
 SIDES = (("mysql-connector", True), ("pymysql", False))
 
 #: Every driver and side.
-ALL_SIDES = (*((name, True) for name in ("mysql-connector", "aiomysql", "pymysql", "asyncmy")),) + (
+ALL_SIDES = (
+    ("mysql-connector", True),
+    ("aiomysql", True),
+    ("pymysql", True),
+    ("asyncmy", True),
     ("mysql-connector", False),
     ("pymysql", False),
 )
@@ -79,9 +83,7 @@ def backend(make_backend: Make) -> Any:
     return make_backend()
 
 
-async def _maker(
-    make_config: MakeConfig, side: tuple[str, bool], awaited: type, blocking: type
-) -> AsyncIterator[Make]:
+async def _maker(make_config: MakeConfig, side: tuple[str, bool], awaited: type, blocking: type) -> AsyncIterator[Make]:
     made: list[Awaitable] = []
 
     def make(**options: Any) -> Awaitable:

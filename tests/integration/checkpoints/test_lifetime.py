@@ -159,9 +159,7 @@ class TestVacuum:
         assert size < 200
         assert await store.search("word") == []
 
-    async def test_text_of_removed_checkpoints_that_nothing_holds_goes(
-        self, store: Any, age: Age, sql: RunSQL
-    ) -> None:
+    async def test_text_of_removed_checkpoints_that_nothing_holds_goes(self, store: Any, age: Age, sql: RunSQL) -> None:
         await store.save("t", {"messages": ["secret apple"]}, "one")
         await store.save("t", {"messages": ["another beginning"]}, "two")
         age(31, "t", "one")
@@ -179,7 +177,10 @@ class TestVacuum:
     async def test_many_threads_are_removed_page_by_page(self, store: Any, sql: RunSQL) -> None:
         for number in range(230):
             await store.save(f"t{number:03}", {"n": number})
-        sql("UPDATE locus_threads SET created_at = created_at - INTERVAL 40 DAY, updated_at = updated_at - INTERVAL 40 DAY")
+        sql(
+            "UPDATE locus_threads"
+            " SET created_at = created_at - INTERVAL 40 DAY, updated_at = updated_at - INTERVAL 40 DAY"
+        )
         await store.save("t100", {"n": "fresh"}, "fresh")
         sql("UPDATE locus_checkpoints SET created_at = created_at - INTERVAL 40 DAY WHERE checkpoint_id <> 'fresh'")
         assert await store.vacuum(30) == 230

@@ -281,7 +281,7 @@ LOOK_ALIKES = [
     "user\t",
     "ß",
     "ss",
-    "ＡＢＣ",
+    "\uff21BC",
     "ABC",
     "%",
     "_",
@@ -564,7 +564,9 @@ def test_threads_share_a_synchronous_store(make_config: MakeConfig) -> None:
             try:
                 for turn in range(1, 8):
                     store.save("shared" if number % 2 else f"own-{number}", conversation(turn), f"{number}-{turn}")
-                    assert store.load("shared" if number % 2 else f"own-{number}", f"{number}-{turn}") == conversation(turn)
+                    assert store.load("shared" if number % 2 else f"own-{number}", f"{number}-{turn}") == conversation(
+                        turn
+                    )
             except BaseException as error:
                 failures.append(error)
 

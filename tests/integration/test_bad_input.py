@@ -1,0 +1,580 @@
+"""Awkward ids, metadata and states: each comes back exactly, or is refused before anything is written."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from locus.core.messages import Message
+from locus.core.state import AgentState
+
+from locus_mysql import MySQLCheckpointer, SyncMySQLCheckpointer
+from locus_mysql.errors import InvalidInput, LocusMySQLError, StateTooLarge
+from locus_mysql.local_server import LocalServer
+
+from .conftest import ONE_OF_EACH, SMALL_PACKET_BYTES, AnyStore, MakeConfig, OpenStore
+
+Contents = Callable[[], Any]
+
+KINDS = ("store", "backend")
+both_kinds = pytest.mark.parametrize("kind", KINDS)
+one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
+
+GOOD_IDS = [
+    "a",
+    " ",
+    "a ",
+    " a",
+    "thread/1?x=#%&*_[]{}|\\",
+    "'; DROP TABLE locus_threads; -- ",
+    '"\\"`',
+    "%s %(x)s {0}",
+    "\n\r\t\x01\x1a\x1e\x7f",
+    "\\0 \\' \\",
+    "café",
+    "cafe\u0301",
+    "CAFE",
+    "東京 한국어 العربية",
+    "👩\u200d👩\u200d👧\U0010ffff",
+    "\ufeffbom \u202e\u2028\u0085",
+    "\ufffd\ufffe\uffff",
+]
+BAD_IDS: list[Any] = [None, "", 5, b"bytes", ["list"], True, "a\0b", "\0", "\ud800", "x\udfff"]
+
+
+def limit_of(what: str) -> int:
+    return 512 if what == "thread" else 128
+
+
+@both_kinds
+@one_of_each
+async def test_every_id_is_its_own(open_store: OpenStore, side: str, kind: str) -> None:
+    """Each differs from the others, also where a collation, a trim or a LIKE would make them equal."""
+    store = open_store(side, kind)
+    ids = [
+        *GOOD_IDS,
+        *(("x" * limit_of("checkpoint") + str(n))[-limit_of("checkpoint") :] for n in range(2)),
+        "😀" * 128,
+    ]
+    for number, name in enumerate(ids):
+        assert await store.save(name, {"n": number}, name) == name
+    for number, name in enumerate(ids):
+        assert await store.load(name) == {"n": number}
+        assert (await store.get_metadata(name))["checkpoint_id"] == name
+        assert (await store.get_metadata(name))["thread_id"] == name
+        if kind == "store":
+            assert await store.load(name, name) == {"n": number}
+            assert await store.list_checkpoints(name) == [name]
+    assert sorted(await store.list_threads(limit=1000)) == sorted(ids)
+    for number, name in enumerate(ids):
+        assert await store.delete(name)
+        assert await store.count() == len(ids) - number - 1
+
+
+@one_of_each
+async def test_the_longest_thread_id_is_512_characters_of_any_kind(open_store: OpenStore, side: str) -> None:
+    store = open_store(side)
+    for letter in ("x", "é", "東", "😀"):
+        await store.save(letter * 512, {"l": letter})
+        assert await store.load(letter * 512) == {"l": letter}
+
+
+def calls_with_thread_id(store: AnyStore, kind: str) -> dict[str, Callable[[Any], Any]]:
+    calls: dict[str, Callable[[Any], Any]] = {
+        "save": lambda bad: store.save(bad, {"a": 1}),
+        "load": lambda bad: store.load(bad),
+        "exists": lambda bad: store.exists(bad),
+        "delete": lambda bad: store.delete(bad),
+        "get_metadata": lambda bad: store.get_metadata(bad),
+        "copy from": lambda bad: store.copy_thread(bad, "copy"),
+        "copy to": lambda bad: store.copy_thread("thread", bad),
+    }
+    if kind == "store":
+        calls |= {
+            "list_checkpoints": lambda bad: store.list_checkpoints(bad),
+            "history": lambda bad: store.history(bad),
+        }
+    return calls
+
+
+@both_kinds
+@one_of_each
+async def test_a_thread_id_that_cannot_be_stored_is_refused_by_every_call(
+    open_store: OpenStore, table_contents: Contents, side: str, kind: str
+) -> None:
+    store = open_store(side, kind)
+    await store.save("thread", {"a": 1}, "c1", {"k": 1})
+    before = table_contents()
+    for what, call in calls_with_thread_id(store, kind).items():
+        for bad in [*BAD_IDS, "x" * 513]:
+            with pytest.raises(InvalidInput, match="Thread id"):
+                await call(bad)
+            assert what
+    assert table_contents() == before
+
+
+@one_of_each
+async def test_a_checkpoint_id_that_cannot_be_stored_is_refused_by_every_call(
+    open_store: OpenStore, table_contents: Contents, side: str
+) -> None:
+    store = open_store(side)
+    await store.save("thread", {"a": 1}, "c1")
+    before = table_contents()
+    for bad in [bad for bad in BAD_IDS if bad is not None] + ["x" * 129]:
+        for call in (store.load, store.exists, store.delete, store.get_metadata):
+            with pytest.raises(InvalidInput, match="Checkpoint id"):
+                await call("thread", bad)
+        with pytest.raises(InvalidInput, match="Checkpoint id"):
+            await store.save("thread", {"a": 2}, bad)
+    assert table_contents() == before
+
+
+async def test_an_id_that_is_too_long_is_told_its_length_and_the_limit(open_store: OpenStore) -> None:
+    with pytest.raises(InvalidInput, match=r"600 characters.*512"):
+        await open_store().save("x" * 600, {})
+    with pytest.raises(InvalidInput, match=r"200 characters.*128"):
+        await open_store().save("x", {}, "y" * 200)
+
+
+# Metadata
+
+GOOD_METADATA: list[dict[str, Any]] = [
+    {},
+    {"": ""},
+    {"a": None, "b": [1, 2.5, {"c": [True, False]}], "é": "東京 😀"},
+    {"big": 10**99, "small": -(10**99), "float": 1e308, "tiny": 5e-324, "minus": -0.5},
+    {"lone": "\ud800", "nul": "\0", "quote": "'\"\\`", "\0key": 1, "'; DROP TABLE locus_threads; -- ": 1},
+    {str(n): n for n in range(3000)},
+    {"deep": json.loads("[" * 100 + "]" * 100)},
+    {"long": "x" * 65_525},
+]
+BAD_METADATA: list[Any] = [
+    {"a": math.nan},
+    {"a": [math.inf]},
+    {"a": {"b": -math.inf}},
+    {"a": object()},
+    {"a": {1, 2}},
+    {"a": (1, 2)},
+    {"a": b"bytes"},
+    {1: "a"},
+    {"a": {1: 2}},
+    {"long": "x" * 65_526},
+    {"long": "東" * 30_000},
+    "text",
+    ["list"],
+    5,
+    {"deep": json.loads("[" * 900 + "]" * 900)},
+]
+
+
+@both_kinds
+@one_of_each
+async def test_metadata_comes_back_exactly(open_store: OpenStore, side: str, kind: str) -> None:
+    store = open_store(side, kind)
+    for number, metadata in enumerate(GOOD_METADATA):
+        await store.save(f"thread {number}", {"n": number}, metadata=metadata)
+    for number, metadata in enumerate(GOOD_METADATA):
+        found = (await store.get_metadata(f"thread {number}"))["metadata"]
+        assert found == metadata
+        assert list(found) == list(metadata)
+        for key in list(metadata)[:3]:
+            assert f"thread {number}" in [hit["thread_id"] for hit in await store.query_by_metadata(key, metadata[key])]
+
+
+@both_kinds
+@one_of_each
+@pytest.mark.parametrize("number", range(len(BAD_METADATA)))
+async def test_metadata_that_is_no_json_object_is_refused_before_anything_is_written(
+    open_store: OpenStore, table_contents: Contents, side: str, kind: str, number: int
+) -> None:
+    store = open_store(side, kind)
+    await store.save("thread", {"a": 1}, "c1")
+    before = table_contents()
+    with pytest.raises(InvalidInput, match="Metadata"):
+        await store.save("thread", {"a": 2}, "c1", BAD_METADATA[number])
+    assert table_contents() == before
+    assert await store.load("thread") == {"a": 1}
+
+
+# States
+
+
+def nested(depth: int, leaf: Any = 1) -> Any:
+    for level in range(depth):
+        leaf = [leaf] if level % 2 else {"k": leaf}
+    return leaf
+
+
+ODD_STATES: dict[str, dict[str, Any]] = {
+    "empty": {},
+    "empty key": {"": {"": ""}},
+    "empty lists": {"a": [], "b": {}, "c": [[]], "d": [{}]},
+    "infinities": {"a": math.inf, "b": [-math.inf]},
+    "100 digits": {"a": 10**99 + 7, "b": [-(10**99) - 7], "c": {"d": 2**64, "e": -(2**63) - 1}},
+    "lone surrogates": {"a": "\ud800", "b": ["x\udfffy"], "c": {"\udc00": "😀"}},
+    "floats": {"a": 0.1 + 0.2, "b": 1e308, "c": 5e-324, "d": -0.0, "e": 1.0, "f": 1e22, "g": [1.5e300]},
+    "order": {"z": 1, "a": 2, "m": [3], "b": {"y": 1, "x": 2}},
+    "text": {"a": "'\"\\`;-- /* */ %s \0\x1a\x1e\n\r", "b": ["\u2028\u2029\ufeff\ufffe"], "東": "京"},
+    "booleans": {"a": True, "b": 1, "c": 1.0, "d": [True, 1, 1.0], "e": None},
+    "wide": {f"field {n}": [n] for n in range(5_000)},
+    "separators": {"a": "],[{}", "b": ["[],", '"],'], "c": [{"d": "}{"}]},
+    "250 deep": {"a": nested(190), "b": [nested(190)]},
+}
+
+
+def exactly(one: Any, other: Any) -> bool:
+    """Equal in values, in their types and in order."""
+    return repr(one) == repr(other)
+
+
+@both_kinds
+@one_of_each
+@pytest.mark.parametrize("name", ODD_STATES)
+async def test_an_odd_state_comes_back_exactly(open_store: OpenStore, side: str, kind: str, name: str) -> None:
+    """Alone, as a continuation of an ordinary state, and continued by one."""
+    store = open_store(side, kind)
+    state = ODD_STATES[name]
+    ordinary = {"log": [{"content": "x" * 5000}]}
+    for given in (state, ordinary, {**state, **ordinary}, {**ordinary, **state}, state):
+        await store.save("thread", given)
+        assert exactly(await store.load("thread"), given)
+        assert exactly(await open_store(side, kind).load("thread"), given)
+
+
+async def test_nan_comes_back_as_nan(open_store: OpenStore) -> None:
+    store = open_store()
+    await store.save("thread", {"a": math.nan, "b": [math.nan, 1.0]})
+    found = await store.load("thread")
+    assert math.isnan(found["a"])
+    assert math.isnan(found["b"][0])
+    assert found["b"][1] == 1.0
+
+
+@one_of_each
+@pytest.mark.parametrize("depth", [50, 200, 249, 250, 251, 300, 1_000, 5_000])
+async def test_deep_nesting_comes_back_exactly_or_is_refused_before_anything_is_written(
+    open_store: OpenStore, table_contents: Contents, side: str, depth: int
+) -> None:
+    store = open_store(side)
+    await store.save("thread", {"a": 1}, "c1")
+    before = table_contents()
+    for state in ({"a": nested(depth)}, {"log": [nested(depth)]}):
+        refusal = ""
+        try:
+            await store.save("thread", state, "deep")
+        except InvalidInput as error:
+            refusal = str(error)
+        if refusal:
+            assert depth > 190
+            assert "nested" in refusal
+            assert table_contents() == before
+        else:
+            assert repr(await store.load("thread", "deep")) == repr(state)
+            await store.delete("thread", "deep")
+            before = table_contents()
+
+
+BAD_STATES: dict[str, Any] = {
+    "no dict": ["list"],
+    "none": None,
+    "text": "text",
+    "bytes": {"a": b"bytes"},
+    "set": {"a": {1}},
+    "tuple": {"a": (1, 2)},
+    "object": {"a": [object()]},
+    "key that is no text": {"a": {1: 2}},
+    "top key that is no text": {1: 2},
+    "complex": {"a": 1j},
+}
+
+
+@both_kinds
+@one_of_each
+@pytest.mark.parametrize("name", BAD_STATES)
+async def test_a_state_that_json_cannot_hold_is_refused_before_anything_is_written(
+    open_store: OpenStore, table_contents: Contents, side: str, kind: str, name: str
+) -> None:
+    store = open_store(side, kind)
+    await store.save("thread", {"a": 1}, "c1")
+    before = table_contents()
+    with pytest.raises(InvalidInput, match="state"):
+        await store.save("thread", BAD_STATES[name], "c1")
+    assert table_contents() == before
+
+
+async def test_a_state_that_contains_itself_is_refused(open_store: OpenStore, table_contents: Contents) -> None:
+    store = open_store()
+    await store.save("thread", {"a": 1})
+    before = table_contents()
+    ring: dict[str, Any] = {"log": []}
+    ring["log"].append(ring)
+    with pytest.raises(InvalidInput, match="contains itself"):
+        await store.save("thread", ring)
+    assert table_contents() == before
+
+
+async def test_an_error_shows_nothing_of_the_state(open_store: OpenStore) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        await open_store().save("thread", {"a": {"secret": [b"s3cr3t"]}})
+    assert "s3cr3t" not in str(caught.value)
+
+
+async def test_a_state_that_changes_after_the_save_stays_as_it_was(open_store: OpenStore) -> None:
+    store = open_store()
+    state: dict[str, Any] = {"log": ["x" * 3000]}
+    await store.save("thread", state)
+    state["log"].append("more")
+    assert await store.load("thread") == {"log": ["x" * 3000]}
+    await store.save("thread", state)
+    state["log"][0] = "changed"
+    await store.save("thread", state)
+    assert await store.load("thread") == {"log": ["changed", "more"]}
+
+
+@pytest.mark.slow
+@one_of_each
+async def test_a_state_of_50_mb_comes_back_exactly(open_store: OpenStore, side: str) -> None:
+    store = open_store(side)
+    state = {"blob": "xyz " * 6_500_000, "log": ["東京" * 4_000_000]}
+    await store.save("thread", state)
+    assert await store.load("thread") == state
+
+
+@pytest.mark.slow
+@one_of_each
+async def test_a_million_small_items_come_back_exactly(open_store: OpenStore, side: str) -> None:
+    store = open_store(side)
+    state = {"log": list(range(1_000_000)), "map": {str(n): n for n in range(10_000)}}
+    await store.save("thread", state)
+    assert await store.load("thread") == state
+    state["log"].append(-1)  # type: ignore[attr-defined]
+    await store.save("thread", state)
+    assert await store.load("thread") == state
+    assert (await store.get_disk_usage("thread"))["payload_bytes"] < 20_000_000
+
+
+# Packets over max_allowed_packet: the tests' own server takes a megabyte
+
+
+@one_of_each
+@pytest.mark.parametrize("pipeline", [True, False])
+async def test_a_state_larger_than_a_packet_is_refused_with_its_size_and_the_setting(
+    open_store: OpenStore, own_config: MakeConfig, own_sql: Callable[..., Any], side: str, pipeline: bool
+) -> None:
+    config = own_config(pipeline=pipeline, compression="none", search=False)
+    store = open_store(side, config=config)
+    await store.save("thread", {"a": 1}, "c1")
+    select = f"SELECT * FROM `{config.database}`.locus_%s"
+    before = [own_sql(select % table) for table in ("threads", "checkpoints")]
+    size = 3 * SMALL_PACKET_BYTES
+    with pytest.raises(StateTooLarge, match=rf"{size:d}|{str(size)[:3]}") as caught:
+        await store.save("thread", {"log": ["x" * size]}, "c1")
+    assert "max_allowed_packet" in str(caught.value)
+    assert str(SMALL_PACKET_BYTES) in str(caught.value)
+    assert [own_sql(select % table) for table in ("threads", "checkpoints")] == before
+    await store.save("thread", {"a": 2}, "c1")
+    assert await store.load("thread") == {"a": 2}
+
+
+@one_of_each
+async def test_states_of_any_size_near_the_packet_are_stored_or_refused(
+    open_store: OpenStore, own_config: MakeConfig, side: str
+) -> None:
+    store = open_store(side, config=own_config(compression="none"))
+    stored = []
+    for size in range(SMALL_PACKET_BYTES // 4, SMALL_PACKET_BYTES + 50_000, SMALL_PACKET_BYTES // 16):
+        for text in ("x", "'", "\\"):
+            state = {"log": [text * (size // len(json.dumps(text)[1:-1]))]}
+            try:
+                await store.save("thread", state)
+            except StateTooLarge:
+                pass
+            else:
+                stored.append(size)
+                assert await store.load("thread") == state
+    assert min(stored) < SMALL_PACKET_BYTES // 3
+    assert max(stored) > SMALL_PACKET_BYTES // 2
+
+
+@one_of_each
+async def test_a_conversation_that_fits_in_a_packet_is_stored_at_every_length(
+    open_store: OpenStore, own_config: MakeConfig, side: str
+) -> None:
+    store = open_store(side, config=own_config(compression="none"))
+    state: dict[str, Any] = {"log": []}
+    for turn in range(16):
+        state["log"].append(str(turn) * 30_000)
+        await store.save("thread", state)
+        assert await store.load("thread") == state
+    assert len(json.dumps(state)) > SMALL_PACKET_BYTES // 2
+
+
+@one_of_each
+async def test_search_text_alone_never_makes_a_save_too_large(
+    open_store: OpenStore, own_config: MakeConfig, side: str
+) -> None:
+    store = open_store(side, config=own_config())
+    state = {"log": ["needle " + "haystack " * 20_000, "x" * 600_000]}
+    await store.save("thread", state)
+    assert await store.load("thread") == state
+    assert [hit["thread_id"] for hit in await store.search("needle")] == ["thread"]
+
+
+# SQL in every string parameter
+
+HOSTILE = [
+    "'; DROP TABLE locus_checkpoints; -- ",
+    "\\'; DELETE FROM locus_threads; -- ",
+    '" OR 1=1 -- ',
+    "%' OR '1'='1",
+    "') OR 1=1; --",
+    "` OR 1=1",
+    "/*!50000 DROP TABLE locus_threads */",
+    "%s%s%n",
+    "\x1a\\",
+]
+
+
+@one_of_each
+async def test_sql_in_any_text_is_only_text(open_store: OpenStore, run_sql: Callable[..., Any], side: str) -> None:
+    store = open_store(side)
+    await store.save("victim", {"log": ["kept"]}, "kept", {"k": "kept"})
+    for text in HOSTILE:
+        name = text[:100]
+        assert await store.save(name, {text: [text]}, name, {text: text}) == name
+        assert await store.load(name, name) == {text: [text]}
+        assert [hit["thread_id"] for hit in await store.query_by_metadata(text, text)] == [name]
+        assert [hit["thread_id"] for hit in await store.search_data(text, [text])] == [name]
+        assert await store.list_threads(pattern=name) == [name]
+        assert await store.count(name) == 1
+        await store.search(text)
+        assert await store.copy_thread(name, f"{name} copy")
+        assert await store.load(f"{name} copy") == {text: [text]}
+        assert (await store.get_disk_usage(name))["threads"] == 1
+        assert await store.delete(f"{name} copy")
+        assert await store.delete(name, name)
+        assert not await store.exists(name)
+    assert await store.list_threads() == ["victim"]
+    assert await store.load("victim", "kept") == {"log": ["kept"]}
+
+
+@one_of_each
+async def test_sql_in_the_tenant_is_only_text(open_store: OpenStore, side: str) -> None:
+    victim = open_store(side, tenant="victim")
+    await victim.save("thread", {"who": "victim"})
+    for text in HOSTILE:
+        if not text.isprintable():
+            continue
+        store = open_store(side, tenant=text)
+        assert await store.list_threads() == []
+        assert await store.load("thread") is None
+        await store.save("thread", {"who": text})
+        assert await store.load("thread") == {"who": text}
+        assert await store.forget_tenant() == 1
+    assert await victim.load("thread") == {"who": "victim"}
+
+
+@pytest.mark.parametrize("glob", ["%", "_", "____", "t%", "[a-z]*", "thread", "\\%", "", "*\\", "\\*"])
+async def test_only_the_star_and_the_question_mark_are_wild(open_store: OpenStore, glob: str) -> None:
+    store = open_store()
+    ids = ["t_1", "t%1", "tx1", "%", "_", "*\\", "a\\*b"]
+    for name in ids:
+        await store.save(name, {})
+    found = await store.list_threads(pattern=glob)
+    assert all(set(glob) & {"*", "?"} or name == glob for name in found)
+    assert await store.count(glob) == len(found)
+
+
+@one_of_each
+async def test_arguments_of_the_wrong_kind_are_refused(open_store: OpenStore, side: str) -> None:
+    store = open_store(side)
+    await store.save("thread", {"a": 1})
+    calls: list[Callable[[], Any]] = [
+        lambda: store.list_threads("ten"),
+        lambda: store.list_threads(-1),
+        lambda: store.list_threads(True),
+        lambda: store.list_threads(pattern=None),
+        lambda: store.list_threads(pattern="\ud800"),
+        lambda: store.list_threads(offset=-1),
+        lambda: store.list_checkpoints("thread", 2**40),
+        lambda: store.list_checkpoints("thread", 1.5),
+        lambda: store.count(5),
+        lambda: store.search(5),
+        lambda: store.search("\ud800"),
+        lambda: store.search("a", -1),
+        lambda: store.query_by_metadata(5, 1),
+        lambda: store.query_by_metadata("a", object()),
+        lambda: store.query_by_metadata("a", math.nan),
+        lambda: store.query_by_metadata("a", 1, -1),
+        lambda: store.search_data(5, 1),
+        lambda: store.search_data(["a"], 1),
+        lambda: store.search_data("a", 1, -1),
+        lambda: store.history("thread", -1),
+        lambda: store.list_with_metadata(-1),
+        lambda: store.vacuum(-1),
+        lambda: store.vacuum("30"),
+        lambda: store.vacuum(math.nan),
+        lambda: store.vacuum(10**9),
+        lambda: store.copy_thread("thread", "thread"),
+    ]
+    for number, call in enumerate(calls):
+        with pytest.raises(InvalidInput):
+            print(number, await call())
+    assert await store.load("thread") == {"a": 1}
+
+
+# The checkpointer
+
+
+@pytest.fixture(params=["async", "sync"])
+def checkpointer(request: pytest.FixtureRequest, make_config: MakeConfig) -> AnyStore:
+    kind = MySQLCheckpointer if request.param == "async" else SyncMySQLCheckpointer
+    return AnyStore(kind(make_config()))
+
+
+async def test_a_locus_state_with_odd_text_comes_back_exactly(checkpointer: AnyStore) -> None:
+    state = AgentState().with_message(Message.user("'; DROP TABLE locus_threads; -- \0\x1a\x1e 東京 😀 \u2028"))
+    state = state.with_metadata("numbers", [10**99, -(10**99), 0.1 + 0.2, 1e308]).with_metadata("k" * 10_000, {"": []})
+    await checkpointer.save(state, "thread")
+    assert await checkpointer.load("thread") == state
+    await checkpointer.close()
+
+
+async def test_a_locus_state_that_cannot_be_stored_is_refused_before_anything_is_written(
+    checkpointer: AnyStore, table_contents: Contents
+) -> None:
+    good = AgentState().with_message(Message.user("hello"))
+    await checkpointer.save(good, "thread", "c1")
+    before = table_contents()
+    bad: list[tuple[Any, ...]] = [
+        (good, ""),
+        (good, "x" * 513),
+        (good, "a\0b"),
+        (good, None),
+        (good, "thread", ""),
+        (good, "thread", "x" * 129),
+        (good, "thread", "c1", {"a": math.nan}),
+        (good, "thread", "c1", {"a": "x" * 70_000}),
+        (good, "thread", "c1", ["list"]),
+        (good.with_metadata("deep", nested(1_000)), "thread"),
+    ]
+    for arguments in bad:
+        with pytest.raises(LocusMySQLError) as caught:
+            await checkpointer.save(*arguments)
+        assert isinstance(caught.value, ValueError)
+    assert table_contents() == before
+    assert await checkpointer.load("thread") == good
+    await checkpointer.close()
+
+
+async def test_a_locus_state_over_the_packet_says_the_setting_to_raise(
+    own_config: MakeConfig, own_server: LocalServer
+) -> None:
+    async with MySQLCheckpointer(own_config()) as saver:
+        state = AgentState().with_message(Message.user("x" * 3 * SMALL_PACKET_BYTES))
+        with pytest.raises(StateTooLarge, match="max_allowed_packet"):
+            await saver.save(state, "thread")
+        assert await saver.list_threads() == []

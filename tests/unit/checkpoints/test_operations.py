@@ -1,0 +1,185 @@
+"""Operations driven with plain values: what they ask for, and what they make of the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from locus_mysql.checkpoints.codec import encode
+from locus_mysql.checkpoints.new import NewCheckpoint
+from locus_mysql.checkpoints.operations import CheckpointOperations
+from locus_mysql.checkpoints.store import StoreOperations
+from locus_mysql.config import MySQLConfig
+from locus_mysql.dialect import Dialect
+from locus_mysql.drivers.base import Result
+from locus_mysql.engine.operation import Batch, Duplicate
+from locus_mysql.errors import CorruptCheckpoint, InvalidInput, ThreadExists, Unavailable
+
+
+def operations(**options: Any) -> CheckpointOperations:
+    return CheckpointOperations(MySQLConfig(**options), Dialect())
+
+
+def new(state: dict[str, Any], checkpoint_id: str | None = "c") -> NewCheckpoint:
+    return NewCheckpoint(encode(state), lambda _: ("", False), checkpoint_id)
+
+
+def finish(operation: Generator[Batch, list[Result], Any], results: list[Result]) -> Any:
+    """What an operation returns when sent its last results."""
+    with pytest.raises(StopIteration) as done:
+        operation.send(results)
+    return done.value.value
+
+
+def answers(batch: Batch, affected: int = 1, last_insert_id: int = 1) -> list[Result]:
+    return [Result(affected=affected, last_insert_id=last_insert_id) for _ in batch.statements]
+
+
+BIG = {"messages": ["x" * 500 for _ in range(20)]}
+
+
+def save(ops: CheckpointOperations, state: dict[str, Any], seq: int, name: str) -> Batch:
+    operation = ops.save("tenant", "t", new(state, name))
+    batch = next(operation)
+    assert finish(operation, answers(batch, last_insert_id=seq)) == name
+    return batch
+
+
+def test_a_save_is_one_batch_that_can_be_told_to_have_landed() -> None:
+    batch = save(operations(), {"a": 1}, 1, "c")
+    assert batch.landed is not None
+    assert "c" in batch.landed.params
+
+
+def test_a_save_whose_earlier_try_landed_succeeds() -> None:
+    operation = operations().save("tenant", "t", new({"a": 1}))
+    next(operation)
+    assert finish(operation, [Result(rows=[(7,)])]) == "c"
+
+
+def test_a_save_whose_base_is_gone_is_repeated_whole() -> None:
+    ops = operations()
+    save(ops, BIG, 1, "first")
+    longer = {"messages": [*BIG["messages"], "more"]}
+    operation = ops.save("tenant", "t", new(longer, "second"))
+    delta = next(operation)
+    whole = operation.send(answers(delta, affected=0))
+    assert len(_payload(delta)) < len(encode(longer).head) + 600
+    assert len(whole.statements) >= 2
+    assert finish(operation, answers(whole, last_insert_id=2)) == "second"
+
+
+def _payload(batch: Batch) -> bytes:
+    return max((p for s in batch.statements for p in s.params if isinstance(p, bytes)), key=len)
+
+
+def test_a_duplicate_that_cannot_be_is_raised() -> None:
+    operation = operations().save("tenant", "t", new({"a": 1}))
+    next(operation)
+    with pytest.raises(Duplicate):
+        operation.throw(Duplicate("twice"))
+
+
+def test_a_copy_onto_an_existing_thread_is_explained() -> None:
+    operation = operations().copy_thread("tenant", "t", "u")
+    next(operation)
+    with pytest.raises(ThreadExists, match="'u'"):
+        operation.throw(Duplicate("twice"))
+
+
+def test_a_random_id_is_drawn_for_each_save() -> None:
+    ops = operations()
+    ids = set()
+    for seq in range(1, 4):
+        operation = ops.save("tenant", "t", new({"a": seq}, None))
+        ids.add(finish(operation, answers(next(operation), last_insert_id=seq)))
+    assert len(ids) == 3
+
+
+def test_nothing_is_asked_for_arguments_that_are_wrong() -> None:
+    ops = operations()
+    wrong: list[Generator[Batch, list[Result], Any]] = [
+        ops.save("tenant", "", new({})),
+        ops.load("tenant", "t", ""),
+        ops.list_checkpoints("tenant", "t", -1),
+        ops.copy_thread("tenant", "t", "t"),
+        ops.search("tenant", 5),  # type: ignore[arg-type]
+        ops.query_by_metadata("tenant", "a", float("nan")),
+        ops.vacuum("tenant", -1),
+        operations(search=False).search("tenant", "word"),
+    ]
+    for operation in wrong:
+        with pytest.raises(InvalidInput):
+            next(operation)
+
+
+def test_each_read_is_one_batch() -> None:
+    ops = operations()
+    at = datetime(2026, 1, 1)
+    reads: list[tuple[Generator[Batch, list[Result], Any], list[tuple[Any, ...]]]] = [
+        (ops.exists("tenant", "t"), [(1,)]),
+        (ops.list_checkpoints("tenant", "t"), [("c",)]),
+        (ops.list_threads("tenant"), [("t",)]),
+        (ops.count("tenant"), [(3,)]),
+        (ops.get_metadata("tenant", "t"), [("c", '{"a":1}', at)]),
+        (ops.query_by_metadata("tenant", "a", 1), [("t", "c", '{"a":1}', at)]),
+        (ops.list_with_metadata("tenant"), [("t", "c", None, at)]),
+        (ops.search("tenant", "word"), [("t", "c", at, 1.5, "a word")]),
+        (ops.history("tenant", "t"), [(1, "c", None, at, 10, None)]),
+        (ops.get_disk_usage("tenant"), [(1, 1, 1, 10, 5, 2)]),
+    ]
+    found = [(next(operation), finish(operation, [Result(rows=rows)])) for operation, rows in reads]
+    assert all(len(batch.statements) == 1 for batch, _ in found)
+    assert [value for _, value in found][:4] == [True, ["c"], ["t"], 3]
+    assert found[4][1]["created_at"].tzinfo is not None
+    assert found[5][1][0]["metadata"] == {"a": 1}
+    assert found[7][1][0]["snippet"] == "a word"
+    assert found[9][1]["total_bytes"] == 17
+
+
+def test_a_metadata_hit_that_only_shares_its_key_is_left_out() -> None:
+    operation = operations().query_by_metadata("tenant", "a", 1, 10)
+    next(operation)
+    at = datetime(2026, 1, 1)
+    found = finish(operation, [Result(rows=[("t", "x", '{"a":true}', at), ("t", "y", '{"a":1.0}', at)])])
+    assert [info["checkpoint_id"] for info in found] == ["y"]
+
+
+def test_parents_are_told_across_unnamed_rows() -> None:
+    at = datetime(2026, 1, 1)
+    rows = [(5, "e", 4, at, 1, None), (4, None, 3, at, 0, None), (3, None, 1, at, 0, None), (1, "a", None, at, 1, None)]
+    operation = operations().history("tenant", "t")
+    next(operation)
+    found = finish(operation, [Result(rows=rows)])
+    assert [(entry["checkpoint_id"], entry["parent_id"]) for entry in found] == [("e", "a"), ("a", None)]
+
+
+def test_an_empty_row_in_a_lineage_is_a_corrupt_checkpoint() -> None:
+    operation = operations().load("tenant", "t", "c")
+    next(operation)
+    with pytest.raises(CorruptCheckpoint):
+        operation.send([Result(rows=[(1, b"x" * 16, b"", "c", 1)])])
+
+
+def test_a_rewrite_gives_up_on_a_thread_that_is_always_written_to() -> None:
+    ops = operations()
+    batch = save(ops, {"a": 1}, 1, "c")
+    row = (1, b"x" * 16, _payload(batch), "c", 1, None, None, None, datetime(2026, 1, 1), 1)
+    operation = ops.rewrite_thread("tenant", "t", lambda _: new({"a": 2}))
+    next(operation)
+
+    def write_meanwhile() -> None:
+        while True:
+            operation.send(answers(operation.send([Result(rows=[row])]), affected=0))
+
+    with pytest.raises(Unavailable, match="'t'"):
+        write_meanwhile()
+
+
+def test_a_store_checks_a_state_before_anything_is_asked() -> None:
+    store = StoreOperations(MySQLConfig())
+    with pytest.raises(InvalidInput, match="The state"):
+        next(store.save("t", {"a": (1,)}))

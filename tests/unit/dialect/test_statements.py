@@ -1,0 +1,127 @@
+"""Every statement: a place for each parameter, and no other per cent sign."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from locus_mysql.dialect import Dialect, Statement
+from locus_mysql.dialect.checkpoints import NewRow
+from locus_mysql.dialect.maintenance import PlacedRow
+from locus_mysql.dialect.threads import like
+
+ROW = NewRow("c", b"t" * 16, b"payload")
+
+#: An argument for each name of a parameter.
+ARGUMENTS: dict[str, Any] = {
+    "row": ROW,
+    "rows": (ROW,),
+    "parent": (1, b"p" * 16),
+    "base": (2, b"b" * 16),
+    "base_seq": 2,
+    "token": b"t" * 16,
+    "seqs": (1, 2, 3),
+    "placed": PlacedRow(ROW, 1, 1, "2026-01-01 00:00:00.000000"),
+    "limit": 10,
+    "offset": 0,
+    "keep": 3,
+    "ttl_us": 5,
+    "age_us": 5,
+    "read_seq": 4,
+    "tenant": "x",
+    "pattern": "a*",
+}
+
+
+def statements() -> Iterator[tuple[str, Statement]]:
+    """What every public method of every family gives, with None for what may be None too."""
+    dialect = Dialect("p_")
+    for family in (dialect.threads, dialect.checkpoints, dialect.queries, dialect.maintenance, dialect.schema):
+        for name, method in inspect.getmembers(family, inspect.ismethod):
+            if name.startswith("_"):
+                continue
+            parameters = inspect.signature(method).parameters.values()
+            given = {one.name: ARGUMENTS.get(one.name, "text") for one in parameters}
+            optional = [one.name for one in parameters if "None" in str(one.annotation)]
+            for arguments in (given, {**given, **dict.fromkeys(optional)}):
+                outcome = method(**arguments)
+                for statement in outcome if isinstance(outcome, tuple) else (outcome,):
+                    if isinstance(statement, Statement):
+                        yield f"{type(family).__name__}.{name}", statement
+
+
+ALL = list(statements())
+
+
+def test_all_families_were_called() -> None:
+    assert len(ALL) > 60
+    assert len({name for name, _ in ALL}) > 35
+
+
+@pytest.mark.parametrize(("name", "statement"), ALL, ids=[f"{name}-{number}" for number, (name, _) in enumerate(ALL)])
+class TestEach:
+    def test_it_has_a_place_for_each_parameter(self, name: str, statement: Statement) -> None:
+        assert statement.sql.count("%s") == len(statement.params)
+        assert statement.sql.count("%") == len(statement.params)
+
+    def test_it_is_one_statement_about_our_tables(self, name: str, statement: Statement) -> None:
+        assert not statement.sql.endswith(";")
+        assert ";" not in statement.sql
+        assert statement.sql == statement.sql.strip()
+        assert "{" not in statement.sql
+        for table in re.findall(r"(?:FROM|JOIN|INTO|UPDATE|EXISTS|TABLE) `(\w+)`", statement.sql):
+            assert table in {"p_threads", "p_checkpoints"}
+
+    def test_its_parameters_are_of_the_kinds_that_drivers_know(self, name: str, statement: Statement) -> None:
+        for parameter in statement.params:
+            assert parameter is None or type(parameter) in {str, bytes, int}
+
+
+@pytest.mark.parametrize(
+    ("glob", "pattern"),
+    [
+        ("*", "%"),
+        ("a?c", "a_c"),
+        ("100%", "100\\%"),
+        ("a_b", "a\\_b"),
+        ("a\\b", "a\\\\b"),
+        ("\\*", "\\\\%"),
+        ("[a]{b}", "[a]{b}"),
+        ("", ""),
+        ("**", "%%"),
+    ],
+)
+def test_a_glob_becomes_a_like_pattern(glob: str, pattern: str) -> None:
+    assert like(glob) == pattern
+
+
+class TestSchema:
+    def test_tables_are_made_only_if_missing_and_carry_their_version(self) -> None:
+        for statement in Dialect("p_").schema.create():
+            assert statement.sql.startswith("CREATE TABLE IF NOT EXISTS `p_")
+            assert "COMMENT='locus-mysql layout 1'" in statement.sql
+            assert "ENGINE=InnoDB" in statement.sql
+            assert "COLLATE=utf8mb4_0900_bin" in statement.sql
+            assert "AUTO_INCREMENT" not in statement.sql
+            assert "TIMESTAMP" not in statement.sql
+            assert statement.params == ()
+
+    def test_every_key_of_a_thread_begins_with_the_tenant(self) -> None:
+        for statement in Dialect().schema.create():
+            (primary,) = re.findall(r"PRIMARY KEY \((.*?)\)", statement.sql)
+            assert primary.startswith("tenant, thread_id")
+
+    def test_the_full_text_index_is_as_configured(self) -> None:
+        assert "FULLTEXT" in Dialect().schema.create()[1].sql
+        assert "ngram" not in Dialect().schema.create()[1].sql
+        assert "FULLTEXT" not in Dialect(search=False).schema.create()[1].sql
+        assert "WITH PARSER ngram" in Dialect(search_parser="ngram").schema.create()[1].sql
+        assert "WITH PARSER ngram" in Dialect(search_parser="ngram").schema.add_search().sql
+
+    def test_names_are_quoted(self) -> None:
+        assert "`odd_threads`" in Dialect("odd_").threads.count("x", "*").sql
+        assert "`threads`" in Dialect("").threads.count("x", "*").sql

@@ -1,0 +1,146 @@
+"""Which idle connection is lent, pinged or thrown away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from locus_mysql.config import MySQLConfig
+from locus_mysql.engine.pool import PING_AFTER_S, IdleConnections, SyncPool, pool_timeout
+from locus_mysql.errors import PoolTimeout
+
+
+@dataclass
+class Clock:
+    """Seconds that go forward when told to."""
+
+    now: float = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def idle(clock: Clock) -> IdleConnections[Any]:
+    return IdleConnections(MySQLConfig(pool_idle_s=60, pool_max_age_s=600, hosts=("a", "b:33", "c")), clock)
+
+
+def test_the_connection_last_used_is_lent_first(idle: IdleConnections[Any], clock: Clock) -> None:
+    for name in ("first", "second"):
+        idle.put(name, clock.now)
+    kept, ping, stale = idle.take()
+    assert kept is not None
+    assert (kept.connection, ping, stale) == ("second", False, [])
+    assert idle.take()[0].connection == "first"  # type: ignore[union-attr]
+    assert idle.take() == (None, False, [])
+
+
+def test_one_in_steady_use_is_never_pinged_and_one_idle_for_a_while_is(
+    idle: IdleConnections[Any], clock: Clock
+) -> None:
+    idle.put("a", clock.now)
+    clock.now += PING_AFTER_S
+    assert idle.take()[1] is False
+    idle.put("a", clock.now)
+    clock.now += PING_AFTER_S + 0.1
+    assert idle.take()[1] is True
+
+
+def test_one_that_is_too_long_idle_or_too_old_is_thrown_away(idle: IdleConnections[Any], clock: Clock) -> None:
+    idle.put("old", clock.now - 601)
+    idle.put("idle", clock.now)
+    clock.now += 61
+    idle.put("good", clock.now - 100)
+    kept, _, stale = idle.take()
+    assert kept is not None
+    assert kept.connection == "good"
+    assert {one.connection for one in stale} == {"old", "idle"}
+    assert idle.take() == (None, False, [])
+
+
+def test_age_counts_from_the_opening_however_often_it_is_used(idle: IdleConnections[Any], clock: Clock) -> None:
+    opened = clock.now
+    for _ in range(13):
+        idle.put("a", opened)
+        clock.now += 50
+        kept, _, stale = idle.take()
+        if clock.now - opened > 600:
+            assert kept is None
+            assert len(stale) == 1
+        else:
+            assert kept is not None
+
+
+def test_all_can_be_taken_to_be_closed(idle: IdleConnections[Any], clock: Clock) -> None:
+    for name in "abc":
+        idle.put(name, clock.now)
+    assert [one.connection for one in idle.take_all()] == ["a", "b", "c"]
+    assert idle.take_all() == []
+
+
+def test_a_server_to_avoid_comes_last(idle: IdleConnections[Any]) -> None:
+    assert [str(endpoint) for endpoint in idle.endpoints()] == ["a:3306", "b:33", "c:3306"]
+    idle.avoid_first_endpoint()
+    assert [str(endpoint) for endpoint in idle.endpoints()] == ["b:33", "c:3306", "a:3306"]
+    idle.avoid_first_endpoint()
+    idle.avoid_first_endpoint()
+    assert str(idle.endpoints()[0]) == "a:3306"
+
+
+def test_a_full_pool_says_what_to_raise() -> None:
+    error = pool_timeout(MySQLConfig(pool_size=3, pool_timeout_s=0.5))
+    assert isinstance(error, TimeoutError)
+    for words in ("All 3 connections", "0.5 s", "pool_size", "pool_timeout_s", "max_connections"):
+        assert words in str(error)
+
+
+class Connection:
+    """Stands for an open connection."""
+
+    def __init__(self) -> None:
+        self.ended = ""
+
+    def close(self) -> None:
+        self.ended = "closed"
+
+    def abort(self) -> None:
+        self.ended = "aborted"
+
+
+class Driver:
+    """Opens connections and counts them."""
+
+    name = "counting"
+
+    def __init__(self) -> None:
+        self.opened: list[Connection] = []
+
+    def connect(self, *_: object) -> Connection:
+        self.opened.append(Connection())
+        return self.opened[-1]
+
+
+def test_connections_are_reused_and_one_in_doubt_is_not() -> None:
+    driver: Any = Driver()
+    pool = SyncPool(MySQLConfig(pool_size=1, pool_timeout_s=0.01), driver)
+    for _ in range(3):
+        with pool.connection(), pytest.raises(PoolTimeout), pool.connection():
+            pass
+    assert len(driver.opened) == 1
+    with pytest.raises(KeyboardInterrupt), pool.connection():
+        raise KeyboardInterrupt
+    assert driver.opened[0].ended == "aborted"
+    with pool.connection() as second:
+        pool.close()
+    assert second is driver.opened[1]
+    assert driver.opened[1].ended == "closed"
+    with pool.connection():
+        pass
+    assert len(driver.opened) == 3

@@ -1,0 +1,140 @@
+"""What is tried again, for how long, and what the caller is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from locus_mysql.config import MySQLConfig
+from locus_mysql.drivers.base import ConnectionLost, DriverError, ServerError
+from locus_mysql.engine.failures import CONTENTION, CROWDED, READ_ONLY, explain, may_pass
+from locus_mysql.engine.operation import Duplicate
+from locus_mysql.engine.retry import LONGEST_WAIT_S, Retry
+from locus_mysql.errors import (
+    AuthenticationFailed,
+    DatabaseMissing,
+    LocusMySQLError,
+    PrivilegeMissing,
+    ReadOnlyServer,
+    SchemaMismatch,
+    SetupError,
+    StateTooLarge,
+    Unavailable,
+)
+
+SECRET = "correct horse battery"
+
+
+@dataclass
+class Clock:
+    """Seconds that go forward when told to."""
+
+    now: float = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def config(**options: object) -> MySQLConfig:
+    return MySQLConfig(user="ann", password=SECRET, host="db.example", database="app", **options)
+
+
+LOST = ConnectionLost("Lost connection during query")
+UNREACHED = ConnectionLost("Cannot connect to MySQL", connecting=True)
+
+
+@pytest.mark.parametrize("errno", sorted(CONTENTION | CROWDED))
+def test_contention_and_crowding_pass(errno: int) -> None:
+    assert may_pass(ServerError(errno, "busy"), config())
+    assert Retry(config(), reached_before=True).wait_after(ServerError(errno, "busy")) >= 0
+
+
+@pytest.mark.parametrize("errno", sorted(READ_ONLY))
+def test_a_read_only_server_may_pass_only_if_there_are_others(errno: int) -> None:
+    error = ServerError(errno, "read only")
+    assert not may_pass(error, config())
+    assert may_pass(error, MySQLConfig(hosts=("a", "b")))
+
+
+@pytest.mark.parametrize("errno", [1045, 1049, 1054, 1064, 1142, 1146, 1153, 1290, 3636, 9999])
+def test_what_cannot_pass_is_raised_at_once(errno: int) -> None:
+    with pytest.raises(LocusMySQLError):
+        Retry(config(), reached_before=True).wait_after(ServerError(errno, "no"))
+
+
+def test_a_lost_connection_is_tried_until_the_deadline() -> None:
+    clock = Clock()
+    retry = Retry(config(retry_deadline_s=10), reached_before=True, clock=clock)
+    waits: list[float] = []
+
+    def go_on() -> None:
+        while True:
+            waits.append(retry.wait_after(LOST))
+            clock.now += waits[-1]
+
+    with pytest.raises(Unavailable, match="10 s"):
+        go_on()
+    assert clock.now <= 110
+    assert max(waits) <= LONGEST_WAIT_S
+    assert len(waits) > 10
+
+
+def test_a_deadline_of_zero_never_repeats() -> None:
+    with pytest.raises(Unavailable):
+        Retry(config(retry_deadline_s=0), reached_before=True).wait_after(LOST)
+
+
+def test_a_server_never_reached_is_reported_at_once() -> None:
+    with pytest.raises(Unavailable, match=r"db\.example"):
+        Retry(config(), reached_before=False).wait_after(UNREACHED)
+    assert Retry(config(), reached_before=True).wait_after(UNREACHED) > 0
+
+
+def test_after_a_lost_connection_nobody_knows_whether_the_batch_was_carried_out() -> None:
+    retry = Retry(config(), reached_before=True)
+    retry.wait_after(UNREACHED)
+    retry.wait_after(ServerError(1213, "deadlock"))
+    assert not retry.fate_unknown
+    retry.wait_after(LOST)
+    assert retry.fate_unknown
+    assert retry.wait_after(ServerError(1062, "duplicate")) == 0
+    retry.begin_batch()
+    assert not retry.fate_unknown
+
+
+def test_a_duplicate_is_for_the_operation_to_judge() -> None:
+    with pytest.raises(Duplicate):
+        Retry(config(), reached_before=True).wait_after(ServerError(1062, "duplicate"))
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [
+        (ServerError(1045, "Access denied for user 'ann'@'h' (using password: YES)"), AuthenticationFailed, "'ann'"),
+        (ServerError(1049, "Unknown database 'app'"), DatabaseMissing, "CREATE DATABASE `app`"),
+        (ServerError(1142, "INSERT command denied"), PrivilegeMissing, "GRANT SELECT"),
+        (ServerError(1044, "Access denied to database"), PrivilegeMissing, "`app`"),
+        (ServerError(1146, "Table 'app.locus_threads' doesn't exist"), SchemaMismatch, "schema"),
+        (ServerError(1054, "Unknown column"), SchemaMismatch, "layout"),
+        (ServerError(1290, "--read-only"), ReadOnlyServer, "primary"),
+        (ServerError(1153, "Got a packet bigger"), StateTooLarge, "max_allowed_packet"),
+        (ServerError(1213, "Deadlock"), Unavailable, "Try again"),
+        (ServerError(1040, "Too many connections"), Unavailable, "Try again"),
+        (ServerError(1064, "Syntax"), SetupError, "1064"),
+        (LOST, Unavailable, "db.example:3306"),
+        (DriverError("odd"), LocusMySQLError, "odd"),
+    ],
+)
+def test_every_error_says_what_to_do_and_no_password(error: DriverError, kind: type, words: str) -> None:
+    told = explain(error, config())
+    assert type(told) is kind
+    assert words in str(told)
+    assert SECRET not in str(told)
+    assert SECRET not in repr(told)
+    assert ".." not in str(told)
+
+
+def test_a_message_that_ends_in_a_full_stop_ends_in_one() -> None:
+    assert ".." not in str(explain(ConnectionLost("It broke."), config()))
+    assert ".." not in str(explain(ServerError(1064, "It broke."), config()))

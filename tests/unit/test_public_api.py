@@ -1,0 +1,97 @@
+"""What importing the package costs, and that its two sides offer the same."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import locus_mysql
+
+#: Client libraries and frameworks that only their users should pay for.
+FOREIGN = ("mysql", "pymysql", "aiomysql", "asyncmy", "locus", "langgraph", "langchain_core", "cryptography")
+
+#: Names that need Locus.
+OF_LOCUS = {"MySQLCheckpointer", "SyncMySQLCheckpointer", "mysql_checkpointer", "register"}
+
+
+def run(code: str) -> Any:
+    """What a fresh interpreter prints, as JSON."""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+def test_no_public_name_but_those_of_locus_imports_a_library_or_framework() -> None:
+    names = sorted(set(locus_mysql.__all__) - OF_LOCUS)
+    loaded = run(
+        "import json, sys, locus_mysql\n"
+        f"for name in {names!r}: getattr(locus_mysql, name)\n"
+        "locus_mysql.CheckpointStore, locus_mysql.MySQLConfig()\n"
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+    assert "locus_mysql.checkpoints.store" in loaded
+    assert [name for name in loaded if name.split(".")[0] in FOREIGN] == []
+
+
+def test_importing_the_package_loads_next_to_nothing() -> None:
+    loaded = run("import json, sys, locus_mysql\nprint(json.dumps(sorted(sys.modules)))")
+    assert "pydantic" not in loaded
+    assert [name for name in loaded if name.startswith("locus_mysql")] == ["locus_mysql"]
+
+
+def test_importing_takes_little_longer_than_importing_pydantic() -> None:
+    code = """
+import json, time
+import pydantic; pydantic.BaseModel; pydantic.TypeAdapter
+begin = time.perf_counter()
+from locus_mysql import CheckpointStore
+print(json.dumps(time.perf_counter() - begin))
+"""
+    assert min(run(code) for _ in range(5)) < 0.2
+
+
+def test_every_public_name_is_there_and_listed() -> None:
+    for name in locus_mysql.__all__:
+        assert getattr(locus_mysql, name) is not None
+        assert name in dir(locus_mysql)
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = locus_mysql.nothing
+
+
+@pytest.mark.parametrize(
+    ("awaited", "blocking"),
+    [
+        ("CheckpointStore", "SyncCheckpointStore"),
+        ("MySQLBackend", "SyncMySQLBackend"),
+        ("MySQLCheckpointer", "SyncMySQLCheckpointer"),
+    ],
+)
+def test_both_sides_have_the_same_methods_with_the_same_parameters(awaited: str, blocking: str) -> None:
+    one, other = getattr(locus_mysql, awaited), getattr(locus_mysql, blocking)
+    names = {name for name in vars(one) if not name.startswith("_")}
+    assert names == {name for name in vars(other) if not name.startswith("_")}
+    for name in names:
+        mine, theirs = getattr(one, name), getattr(other, name)
+        if not callable(mine):
+            continue
+        assert inspect.signature(mine).parameters == inspect.signature(theirs).parameters, name
+        assert mine.__doc__, name
+        assert theirs.__doc__, name
+        assert not inspect.iscoroutinefunction(theirs), name
+
+
+def test_methods_show_what_they_return() -> None:
+    signature = inspect.signature(locus_mysql.CheckpointStore.load)
+    assert "Operation" not in str(signature)
+    assert list(signature.parameters) == ["self", "thread_id", "checkpoint_id"]
+
+
+def test_every_error_is_of_one_family() -> None:
+    from locus_mysql import errors
+
+    for name, kind in inspect.getmembers(errors, inspect.isclass):
+        assert issubclass(kind, locus_mysql.LocusMySQLError), name
