@@ -21,12 +21,12 @@ class Known:
     Args:
         lineages: Of the state last loaded and of the one last saved: a state goes on from either.
         newest: The lineage of the thread's newest checkpoint.
-        last_seq: The thread's ``last_seq`` when that was so. As long as it is, nobody has written to the thread.
+        version: The thread's version when all these lineages were there. As long as it is, nobody has written to it.
     """
 
     lineages: tuple[Lineage, ...]
     newest: Lineage = ()
-    last_seq: int = -1
+    version: bytes | None = None
 
 
 class KnownThreads:
@@ -44,41 +44,42 @@ class KnownThreads:
             return lineages[0] if lineages else ()
         return max(lineages, key=lambda lineage: follows(state, lineage[0]))
 
-    def last_seq(self, key: Hashable) -> int | None:
-        """The thread's ``last_seq`` when all lineages known of it were there; None if that is not known."""
-        last_seq = self._get(key).last_seq
-        return None if last_seq < 0 else last_seq
+    def version(self, key: Hashable) -> bytes | None:
+        """The thread's version when all lineages known of it were there; None if that is not known."""
+        return self._get(key).version
 
-    def newest(self, key: Hashable) -> tuple[Lineage, int]:
-        """The lineage of a thread's newest checkpoint, which it is if the thread's ``last_seq`` still is the second."""
+    def newest(self, key: Hashable) -> tuple[Lineage, bytes | None]:
+        """The lineage of a thread's newest checkpoint, which it is if the thread's version still is the second."""
         known = self._get(key)
-        return known.newest, known.last_seq
+        return known.newest, known.version
 
     def saved(self, key: Hashable, lineage: Lineage) -> None:
-        """Remember a lineage whose newest state was just stored."""
-        self._remember(key, Known((lineage,), lineage, lineage[0].seq))
+        """Remember a lineage whose newest state was just stored; its token became the thread's version."""
+        self._remember(key, Known((lineage,), lineage, lineage[0].token))
 
-    def loaded(self, key: Hashable, lineage: Lineage, *, last_seq: int | None) -> None:
+    def loaded(self, key: Hashable, lineage: Lineage, *, version: bytes | None) -> None:
         """Remember a lineage that was read, beside the one last saved.
 
         Args:
             key: The thread.
             lineage: Of the state that was read.
-            last_seq: The thread's, if the state is its newest.
+            version: The thread's, if the state is its newest.
         """
         known = self._get(key)
-        others = tuple(other for other in known.lineages if other[0].token != lineage[0].token)
-        lineages = (lineage, *others[-1:])
-        if last_seq is None:
-            self._remember(key, Known(lineages, known.newest, known.last_seq))
-        else:
-            self._remember(key, Known(lineages, lineage, last_seq))
+        others = tuple(other for other in known.lineages if other[0].token != lineage[0].token)[-1:]
+        if version is None:
+            self._remember(key, Known((lineage, *others), known.newest, known.version))
+        elif version == known.version:
+            self._remember(key, Known((lineage, *others), lineage, version))
+        else:  # whether the others still are there is not known
+            self._remember(key, Known((lineage,), lineage, version))
 
-    def deleted(self, key: Hashable, checkpoint_seq: int, last_seq: int) -> None:
-        """Note that a checkpoint was deleted, which raised the thread's ``last_seq``."""
+    def deleted(self, key: Hashable, checkpoint_seq: int, known_version: bytes, version: bytes) -> None:
+        """Note that a checkpoint was deleted, which changed the thread's version if it was the known one."""
         known = self._get(key)
-        if known.last_seq == last_seq - 1 and known.newest and known.newest[0].seq != checkpoint_seq:
-            self._remember(key, Known(known.lineages, known.newest, last_seq))
+        if known.version == known_version and known.newest and known.newest[0].seq != checkpoint_seq:
+            kept = tuple(lineage for lineage in known.lineages if lineage[0].seq != checkpoint_seq)
+            self._remember(key, Known(kept, known.newest, version))
 
     def forget(self, key: Hashable) -> None:
         """Forget a thread."""

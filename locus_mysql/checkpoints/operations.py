@@ -126,7 +126,7 @@ class CheckpointOperations:
         key = (tenant, thread_id)
         token = os.urandom(16)
         lineage = self.known.lineage_for(key, new.state)
-        last_seq = None if replaces else self.known.last_seq(key)
+        known_version = None if replaces else self.known.version(key)
         while True:
             delta = encode_delta(new.state, lineage, provisional=new.provisional, compression=self.config.compression)
             text, continues = new.search_text(delta) if self.config.search and not new.provisional else ("", False)
@@ -142,13 +142,13 @@ class CheckpointOperations:
                 search_text=text or None,
                 oldest_at=new.oldest_at,
             )
-            batch = self._save_batch(tenant, thread_id, row, delta, replaces=replaces, last_seq=last_seq)
+            batch = self._save_batch(tenant, thread_id, row, delta, replaces=replaces, known_version=known_version)
             try:
                 results = yield batch
             except Duplicate:
                 if replaces:
                     raise
-                replaces, last_seq = True, None
+                replaces, known_version = True, None
                 continue
             seq = _stored_seq(results, inserted_at=2 if replaces else 1)
             if seq is not None:
@@ -157,29 +157,30 @@ class CheckpointOperations:
                     yield from self._sweep(tenant, thread_id)
                 yield from self._clean_expired_now_and_then()
                 return checkpoint_id
-            if last_seq is None:
+            if known_version is None:
                 self.known.forget(key)
                 lineage = ()
-            last_seq = None
+            known_version = None
 
     def _save_batch(
-        self, tenant: str, thread_id: str, row: NewRow, delta: Delta, *, replaces: bool, last_seq: int | None
+        self, tenant: str, thread_id: str, row: NewRow, delta: Delta, *, replaces: bool, known_version: bytes | None
     ) -> Batch:
         """The transaction of a save. Its second statement inserts; its third does if it may replace a checkpoint."""
         threads, checkpoints, parent, base = self.sql.threads, self.sql.checkpoints, delta.parent, delta.base
         statements: list[Statement] = []
-        if parent is not None and last_seq is not None:
-            statements.append(threads.take_seq_if_unchanged(tenant, thread_id, self._ttl_us, last_seq))
+        take = (tenant, thread_id, row.token, self._ttl_us)
+        if parent is not None and known_version is not None:
+            statements.append(threads.take_seq_if_unchanged(*take, known_version))
             statements.append(checkpoints.insert_next(tenant, thread_id, row, None if base is None else base.seq))
         elif parent is not None:
             parent_key = (parent.seq, parent.token)
             base_key = None if base is None else (base.seq, base.token)
-            statements.append(threads.take_seq_of_live(tenant, thread_id, self._ttl_us))
+            statements.append(threads.take_seq_of_live(*take))
             if replaces:
                 statements.append(checkpoints.unname_for(tenant, thread_id, row.checkpoint_id, parent_key, base_key))
             statements.append(checkpoints.insert_after(tenant, thread_id, row, parent_key, base_key))
         else:
-            statements.append(threads.take_seq(tenant, thread_id, self._ttl_us))
+            statements.append(threads.take_seq(*take))
             if replaces:
                 statements.append(checkpoints.unname(tenant, thread_id, row.checkpoint_id))
             statements.append(checkpoints.insert_whole(tenant, thread_id, row))
@@ -215,25 +216,24 @@ class CheckpointOperations:
         if not found.rows:
             return None
         text, lineage = assemble_rows(found.rows)
-        last_seq = cast(int, found.rows[0][3]) if checkpoint_id is None else None
-        self.known.loaded((tenant, thread_id), lineage, last_seq=last_seq)
+        version = cast(bytes, found.rows[0][3]) if checkpoint_id is None else None
+        self.known.loaded((tenant, thread_id), lineage, version=version)
         return text
 
     def _load_newest_known(self, tenant: str, thread_id: str) -> Operation[bytes | None]:
         """The newest checkpoint's text, if this process knows its rows and nobody wrote to the thread since."""
-        lineage, last_seq = self.known.newest((tenant, thread_id))
-        if not lineage:
+        lineage, version = self.known.newest((tenant, thread_id))
+        if version is None:
             return None
         rows = rows_needed(lineage)
         seqs = [ancestor.seq for ancestor in rows]
-        (found,) = yield Batch.of(self.sql.checkpoints.load_rows(tenant, thread_id, seqs, rows[0].token))
-        if len(found.rows) < len(seqs) or found.rows[0][1] != last_seq:
+        (found,) = yield Batch.of(self.sql.checkpoints.load_rows(tenant, thread_id, version, seqs))
+        if len(found.rows) < len(seqs):
             return None
-        self.known.loaded((tenant, thread_id), lineage, last_seq=last_seq)
+        self.known.loaded((tenant, thread_id), lineage, version=version)
         payloads = [cast(bytes, row[0]) for row in found.rows]
-        return assemble([StoredRow(row.seq, row.token, payload) for row, payload in zip(rows, payloads, strict=True)])[
-            0
-        ]
+        stored = [StoredRow(row.seq, row.token, payload) for row, payload in zip(rows, payloads, strict=True)]
+        return assemble(stored)[0]
 
     def exists(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Whether the checkpoint, or any of the thread, is there. One round trip."""
@@ -259,14 +259,15 @@ class CheckpointOperations:
             )
             return locked.affected > 0
         check_checkpoint_id(checkpoint_id)
+        known_version, version = self.known.version((tenant, thread_id)) or b"", os.urandom(16)
         locked, unnamed, *_ = yield Batch.of(
-            threads.lock(tenant, thread_id),
+            threads.lock(tenant, thread_id, known_version, version),
             checkpoints.unname(tenant, thread_id, checkpoint_id),
             *checkpoints.retire_unnamed(tenant, thread_id),
             threads.drop_if_empty(tenant, thread_id),
         )
         if locked.affected:
-            self.known.deleted((tenant, thread_id), unnamed.last_insert_id, locked.last_insert_id)
+            self.known.deleted((tenant, thread_id), unnamed.last_insert_id, known_version, version)
         return locked.affected > 0 and unnamed.affected > 0
 
     def list_checkpoints(self, tenant: str, thread_id: str, limit: int = 10) -> Operation[list[str]]:
@@ -480,11 +481,11 @@ class CheckpointOperations:
             (found,) = yield Batch.of(self.sql.maintenance.read_thread(tenant, thread_id))
             if not found.rows:
                 return
-            read_seq = cast(int, found.rows[0][-1])
+            known_version, version = cast(bytes, found.rows[0][-1]), os.urandom(16)
             rows = rewritten(found.rows, change, compression=self.config.compression)
             locked, *_ = yield Batch.of(
-                *self.sql.maintenance.clear_unchanged(tenant, thread_id, read_seq),
-                *(self.sql.maintenance.put_row(tenant, thread_id, read_seq, row) for row in rows),
+                *self.sql.maintenance.clear_unchanged(tenant, thread_id, known_version, version),
+                *(self.sql.maintenance.put_row(tenant, thread_id, version, row) for row in rows),
             )
             if locked.affected:
                 self.known.forget((tenant, thread_id))
@@ -508,7 +509,7 @@ class CheckpointOperations:
         after = ""
         while True:
             (page,) = yield Batch.of(self.sql.maintenance.threads_before(tenant, age_us, after, 100))
-            for thread_id, idle, _ in page.rows:
+            for thread_id, idle in page.rows:
                 after = cast(str, thread_id)
                 if idle:
                     removed += yield from self._remove_idle(tenant, after, age_us)

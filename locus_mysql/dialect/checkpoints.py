@@ -174,49 +174,48 @@ DELETE c FROM {checkpoints} c
 # The newest checkpoint of a thread and the rows it builds on, newest first. The recursion carries keys only: payloads
 # in it would be copied into a temporary table.
 LOAD_NEWEST = """
-WITH RECURSIVE lineage (seq, base_seq, last_seq) AS (
-  (SELECT c.seq, c.base_seq, t.last_seq
+WITH RECURSIVE lineage (seq, base_seq, version) AS (
+  (SELECT c.seq, c.base_seq, t.version
      FROM {checkpoints} c
      JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
     WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
     ORDER BY c.seq DESC LIMIT 1)
   UNION ALL
-  SELECT b.seq, b.base_seq, lineage.last_seq
+  SELECT b.seq, b.base_seq, lineage.version
     FROM lineage
     JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq
    WHERE lineage.base_seq <> lineage.seq
 )
-SELECT c.seq, c.token, c.payload, lineage.last_seq
+SELECT c.seq, c.token, c.payload, lineage.version
   FROM lineage
   JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
  ORDER BY c.seq DESC
 """
 
 LOAD_NAMED = """
-WITH RECURSIVE lineage (seq, base_seq, last_seq) AS (
-  (SELECT c.seq, c.base_seq, t.last_seq
+WITH RECURSIVE lineage (seq, base_seq, version) AS (
+  (SELECT c.seq, c.base_seq, t.version
      FROM {checkpoints} c
      JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
     WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s AND {LIVE})
   UNION ALL
-  SELECT b.seq, b.base_seq, lineage.last_seq
+  SELECT b.seq, b.base_seq, lineage.version
     FROM lineage
     JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq
    WHERE lineage.base_seq <> lineage.seq
 )
-SELECT c.seq, c.token, c.payload, lineage.last_seq
+SELECT c.seq, c.token, c.payload, lineage.version
   FROM lineage
   JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
  ORDER BY c.seq DESC
 """
 
-# The same when the rows are known: a look-up by primary key. last_seq tells whether they still are the newest's, the
-# newest row's token whether the thread still is the same one: deleted and made anew, it may have the same seqs.
+# The same when the rows are known: a look-up by primary key. They still are the newest checkpoint's if the version is.
 LOAD_ROWS = """
-SELECT c.payload, t.last_seq
+SELECT c.payload
   FROM {threads} t
   JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id
- WHERE c.tenant = %s AND c.thread_id = %s AND c.seq IN ({seqs}) AND (c.seq <> %s OR c.token = %s) AND {LIVE}
+ WHERE c.tenant = %s AND c.thread_id = %s AND t.version = %s AND c.seq IN ({seqs}) AND {LIVE}
  ORDER BY c.seq DESC
 """
 
@@ -338,16 +337,16 @@ class CheckpointStatements(Statements):
         return Statement(self._text(DELETE_LEFT_BEHIND), (tenant, thread_id))
 
     def load(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Statement:
-        """Seq, token, payload and last_seq, of a checkpoint and of the rows it builds on, newest first."""
+        """Seq, token, payload and version, of a checkpoint and of the rows it builds on, newest first."""
         key = (tenant, thread_id)
         if checkpoint_id is None:
             return Statement(self._text(LOAD_NEWEST), key * 3)
         return Statement(self._text(LOAD_NAMED), (*key, checkpoint_id, *key, *key))
 
-    def load_rows(self, tenant: str, thread_id: str, seqs: Sequence[int], newest_token: bytes) -> Statement:
-        """Payload and the thread's last_seq of rows by their seqs, newest first; the newest only if still the same."""
+    def load_rows(self, tenant: str, thread_id: str, version: bytes, seqs: Sequence[int]) -> Statement:
+        """Payloads of rows by their seqs, newest first; none if the thread has another version."""
         text = self._text(LOAD_ROWS.replace("{seqs}", ", ".join(["%s"] * len(seqs))))
-        return Statement(text, (tenant, thread_id, *seqs, seqs[0], newest_token))
+        return Statement(text, (tenant, thread_id, version, *seqs))
 
     def exists(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Statement:
         """A row if the checkpoint, or any of the thread, is there."""

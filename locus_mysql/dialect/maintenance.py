@@ -11,7 +11,7 @@ from .template import Statements
 # Threads to clean up, page by page along the primary key. Those idle past the cut-off go whole, others lose what is
 # old.
 THREADS_BEFORE = """
-SELECT t.thread_id, t.updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND, t.last_seq
+SELECT t.thread_id, t.updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
   FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id > %s AND t.created_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
  ORDER BY t.thread_id
@@ -166,8 +166,8 @@ SELECT t.thread_id FROM {threads} t WHERE t.tenant = %s AND t.thread_id IN (%s, 
 """
 
 COPY_THREAD = """
-INSERT INTO {threads} (tenant, thread_id, last_seq, first_seq, created_at, updated_at, expires_at)
-SELECT t.tenant, %s, t.last_seq, t.first_seq, t.created_at, UTC_TIMESTAMP(6),
+INSERT INTO {threads} (tenant, thread_id, last_seq, first_seq, version, created_at, updated_at, expires_at)
+SELECT t.tenant, %s, t.last_seq, t.first_seq, UUID_TO_BIN(UUID()), t.created_at, UTC_TIMESTAMP(6),
        UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
   FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
@@ -207,7 +207,7 @@ SELECT DISTINCT c.thread_id
 
 READ_THREAD = """
 SELECT c.seq, c.token, c.payload, c.checkpoint_id, c.base_seq, c.parent_seq, c.metadata, c.metadata_keys, c.created_at,
-       t.last_seq
+       t.version
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
  WHERE c.tenant = %s AND c.thread_id = %s AND {LIVE}
@@ -216,15 +216,15 @@ SELECT c.seq, c.token, c.payload, c.checkpoint_id, c.base_seq, c.parent_seq, c.m
 
 # Lock the thread if nobody changed it since it was read.
 LOCK_UNCHANGED = """
-UPDATE {threads} SET last_seq = LAST_INSERT_ID(last_seq + 1)
- WHERE tenant = %s AND thread_id = %s AND last_seq = %s
+UPDATE {threads} SET version = %s
+ WHERE tenant = %s AND thread_id = %s AND version = %s
 """
 
-# These two do nothing if the lock was not had: last_seq is then another.
+# These two do nothing if the lock was not had: the version is then another.
 CLEAR_LOCKED = """
 DELETE c FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
- WHERE c.tenant = %s AND c.thread_id = %s AND t.last_seq = %s
+ WHERE c.tenant = %s AND c.thread_id = %s AND t.version = %s
 """
 
 PUT_ROW = """
@@ -232,7 +232,7 @@ INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, ba
                            metadata, metadata_keys, search_text, oldest_at, created_at)
 SELECT t.tenant, t.thread_id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s
   FROM {threads} t
- WHERE t.tenant = %s AND t.thread_id = %s AND t.last_seq = %s
+ WHERE t.tenant = %s AND t.thread_id = %s AND t.version = %s
 """
 
 
@@ -257,7 +257,7 @@ class MaintenanceStatements(Statements):
     """Removing, copying and rewriting in bulk."""
 
     def threads_before(self, tenant: str, age_us: int, after: str, limit: int) -> Statement:
-        """Threads begun before a time: id, whether idle since, last_seq."""
+        """Threads begun before a time: id, and whether idle since."""
         return Statement(self._text(THREADS_BEFORE), (age_us, tenant, after, age_us, limit))
 
     def expired(self, tenant: str | None, limit: int) -> Statement:
@@ -321,16 +321,18 @@ class MaintenanceStatements(Statements):
         """Every row of a thread, oldest first."""
         return Statement(self._text(READ_THREAD), (tenant, thread_id))
 
-    def clear_unchanged(self, tenant: str, thread_id: str, read_seq: int) -> tuple[Statement, Statement]:
-        """Lock a thread and delete its rows; both affect nothing if it was changed since last_seq was ``read_seq``."""
+    def clear_unchanged(
+        self, tenant: str, thread_id: str, known_version: bytes, version: bytes
+    ) -> tuple[Statement, Statement]:
+        """Lock a thread and delete its rows; both affect nothing if its version is not the known one any more."""
         key = (tenant, thread_id)
         return (
-            Statement(self._text(LOCK_UNCHANGED), (*key, read_seq)),
-            Statement(self._text(CLEAR_LOCKED), (*key, read_seq + 1)),
+            Statement(self._text(LOCK_UNCHANGED), (version, *key, known_version)),
+            Statement(self._text(CLEAR_LOCKED), (*key, version)),
         )
 
-    def put_row(self, tenant: str, thread_id: str, read_seq: int, placed: PlacedRow) -> Statement:
+    def put_row(self, tenant: str, thread_id: str, version: bytes, placed: PlacedRow) -> Statement:
         """Insert a row in a given place of a thread that was cleared; does nothing if it was not."""
         checkpoint_id, parent_seq, *rest = placed.row.params
         values = (placed.seq, checkpoint_id, parent_seq, placed.base_seq, *rest, placed.created_at)
-        return Statement(self._text(PUT_ROW), (*values, tenant, thread_id, read_seq + 1))
+        return Statement(self._text(PUT_ROW), (*values, tenant, thread_id, version))

@@ -12,13 +12,15 @@ LAYOUT_VERSION = 1
 LAYOUT_COMMENT = "locus-mysql layout "
 
 # One row per thread. It is locked by every write to the thread, so writers of one thread wait for each other.
-# last_seq rises with every write. Rows of checkpoints below first_seq were left behind by an expiry.
+# last_seq rises with every save. version is random and another after every write: who knows it knows the thread as it
+# is. Rows of checkpoints below first_seq were left behind by an expiry.
 THREADS = """
 CREATE TABLE IF NOT EXISTS {threads} (
   tenant      VARCHAR(128)    NOT NULL,
   thread_id   VARCHAR(512)    NOT NULL,
   last_seq    BIGINT UNSIGNED NOT NULL,
   first_seq   BIGINT UNSIGNED NOT NULL,
+  version     BINARY(16)      NOT NULL,
   created_at  DATETIME(6)     NOT NULL,
   updated_at  DATETIME(6)     NOT NULL,
   expires_at  DATETIME(6)     NULL,

@@ -8,12 +8,14 @@ from .template import Statements
 # Take the next seq of a thread, making the thread if there is none. An expired thread starts anew: rows below
 # first_seq are no longer its. The assignments run left to right; expires_at must come after those that read it.
 TAKE_SEQ = """
-INSERT INTO {threads} (tenant, thread_id, last_seq, first_seq, created_at, updated_at, expires_at)
-VALUES (%s, %s, LAST_INSERT_ID(1), 1, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND)
+INSERT INTO {threads} (tenant, thread_id, last_seq, first_seq, version, created_at, updated_at, expires_at)
+VALUES (%s, %s, LAST_INSERT_ID(1), 1, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6),
+        UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND)
 ON DUPLICATE KEY UPDATE
   first_seq  = IF(expires_at <= UTC_TIMESTAMP(6), last_seq + 1, first_seq),
   created_at = IF(expires_at <= UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), created_at),
   last_seq   = LAST_INSERT_ID(last_seq + 1),
+  version    = %s,
   updated_at = UTC_TIMESTAMP(6),
   expires_at = UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
 """
@@ -22,17 +24,18 @@ ON DUPLICATE KEY UPDATE
 TAKE_SEQ_OF_LIVE = """
 UPDATE {threads}
    SET last_seq   = LAST_INSERT_ID(last_seq + 1),
+       version    = %s,
        updated_at = UTC_TIMESTAMP(6),
        expires_at = UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
  WHERE tenant = %s AND thread_id = %s AND (expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6))
 """
 
-# The same if nobody has written to the thread since last_seq was this.
-TAKE_SEQ_IF_UNCHANGED = f"{TAKE_SEQ_OF_LIVE.rstrip()} AND last_seq = %s\n"
+# The same if nobody has written to the thread since its version was this.
+TAKE_SEQ_IF_UNCHANGED = f"{TAKE_SEQ_OF_LIVE.rstrip()} AND version = %s\n"
 
-# Lock a thread for a write that saves nothing. last_seq still rises, so that others notice the change.
+# Lock a thread for a write that saves nothing. Whoever knew the version before may choose the one after.
 LOCK = """
-UPDATE {threads} SET last_seq = LAST_INSERT_ID(last_seq + 1)
+UPDATE {threads} SET version = IF(version = %s, %s, UUID_TO_BIN(UUID()))
  WHERE tenant = %s AND thread_id = %s AND (expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6))
 """
 
@@ -67,21 +70,30 @@ SELECT COUNT(*)
 class ThreadStatements(Statements):
     """Locking, listing and counting threads."""
 
-    def take_seq(self, tenant: str, thread_id: str, ttl_us: int | None) -> Statement:
+    def take_seq(self, tenant: str, thread_id: str, version: bytes, ttl_us: int | None) -> Statement:
         """The thread's next seq, as last insert id; makes or revives the thread."""
-        return Statement(self._text(TAKE_SEQ), (tenant, thread_id, ttl_us, ttl_us))
+        return Statement(self._text(TAKE_SEQ), (tenant, thread_id, version, ttl_us, version, ttl_us))
 
-    def take_seq_of_live(self, tenant: str, thread_id: str, ttl_us: int | None) -> Statement:
+    def take_seq_of_live(self, tenant: str, thread_id: str, version: bytes, ttl_us: int | None) -> Statement:
         """The thread's next seq, as last insert id; changes nothing if there is no live thread."""
-        return Statement(self._text(TAKE_SEQ_OF_LIVE), (ttl_us, tenant, thread_id))
+        return Statement(self._text(TAKE_SEQ_OF_LIVE), (version, ttl_us, tenant, thread_id))
 
-    def take_seq_if_unchanged(self, tenant: str, thread_id: str, ttl_us: int | None, last_seq: int) -> Statement:
-        """As `take_seq_of_live`, if the thread's last_seq still is this."""
-        return Statement(self._text(TAKE_SEQ_IF_UNCHANGED), (ttl_us, tenant, thread_id, last_seq))
+    def take_seq_if_unchanged(
+        self, tenant: str, thread_id: str, version: bytes, ttl_us: int | None, known_version: bytes
+    ) -> Statement:
+        """As `take_seq_of_live`, if the thread's version still is the known one."""
+        return Statement(self._text(TAKE_SEQ_IF_UNCHANGED), (version, ttl_us, tenant, thread_id, known_version))
 
-    def lock(self, tenant: str, thread_id: str) -> Statement:
-        """Lock a live thread until the transaction ends; affects one row if there is one, and gives last_seq."""
-        return Statement(self._text(LOCK), (tenant, thread_id))
+    def lock(self, tenant: str, thread_id: str, known_version: bytes = b"", version: bytes = b"") -> Statement:
+        """Lock a live thread until the transaction ends; affects one row if there is one.
+
+        Args:
+            tenant: The thread's tenant.
+            thread_id: The thread.
+            known_version: The version it may have.
+            version: The version it then has afterwards; if it had another, it gets a random one.
+        """
+        return Statement(self._text(LOCK), (known_version, version, tenant, thread_id))
 
     def drop_if_empty(self, tenant: str, thread_id: str) -> Statement:
         """Remove the thread if it has no checkpoint left."""

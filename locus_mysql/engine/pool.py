@@ -141,7 +141,7 @@ class SyncPool:
             try:
                 yield connection
             except BaseException as error:
-                self._take_back_after(error, connection, opened_at)
+                self._take_back_after(error, connection, opened_at, generation)
                 raise
             if generation == self._generation:
                 with self._lock:
@@ -159,18 +159,22 @@ class SyncPool:
         for one in kept:
             one.connection.close()
 
-    def _take_back_after(self, error: BaseException, connection: SyncConnection, opened_at: float) -> None:
-        if _is_sound(error):
-            with self._lock:
+    def _take_back_after(
+        self, error: BaseException, connection: SyncConnection, opened_at: float, generation: int
+    ) -> None:
+        kept: list[Kept[SyncConnection]] = []
+        with self._lock:
+            current = generation == self._generation
+            if current and _is_sound(error):
                 self._idle.put(connection, opened_at)
-            return
-        connection.abort()
-        if isinstance(error, ServerError):
-            with self._lock:
+                return
+            if current and isinstance(error, ServerError):  # of many callers at once, only the first moves on
                 self._idle.avoid_first_endpoint()
+                self._generation += 1
                 kept = self._idle.take_all()
-            for one in kept:
-                one.connection.close()
+        connection.abort()
+        for one in kept:
+            one.connection.close()
 
     def _checked(self, *, tested: bool) -> tuple[SyncConnection, float]:
         while True:
@@ -230,7 +234,7 @@ class AsyncPool:
             try:
                 yield connection
             except BaseException as error:
-                self._take_back_after(error, connection, opened_at)
+                self._take_back_after(error, connection, opened_at, generation)
                 raise
             if generation == self._generation:
                 self._idle.put(connection, opened_at)
@@ -261,12 +265,15 @@ class AsyncPool:
         except TimeoutError:
             raise pool_timeout(self._config) from None
 
-    def _take_back_after(self, error: BaseException, connection: AsyncConnection, opened_at: float) -> None:
-        if _is_sound(error):
+    def _take_back_after(
+        self, error: BaseException, connection: AsyncConnection, opened_at: float, generation: int
+    ) -> None:
+        current = generation == self._generation
+        if current and _is_sound(error):
             self._idle.put(connection, opened_at)
             return
         connection.abort()
-        if isinstance(error, ServerError):
+        if current and isinstance(error, ServerError):  # of many callers at once, only the first moves on
             self._idle.avoid_first_endpoint()
             self.abort()
 

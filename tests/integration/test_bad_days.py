@@ -57,8 +57,7 @@ async def until(condition: Callable[[], object], what: str) -> None:
 
 
 @pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
-@pytest.mark.parametrize("pipeline", [True, False])
-@pytest.mark.parametrize("checkpoint_id", [None, "same"])
+@pytest.mark.parametrize(("pipeline", "checkpoint_id"), [(True, None), (True, "same"), (False, "same")])
 @every_side
 async def test_a_save_whose_connection_breaks_at_any_packet_is_carried_out_exactly_once(
     open_store: OpenStore,
@@ -172,7 +171,7 @@ async def test_a_pool_that_died_overnight_is_replaced_at_the_next_call(
     assert await store.load("thread") == state_of(2)
 
 
-@every_side
+@one_of_each
 async def test_connections_that_the_server_closed_as_idle_are_replaced(
     open_store: OpenStore, run_sql: RunSQL, own_config: MakeConfig, own_sql: RunSQL, side: str
 ) -> None:
@@ -193,7 +192,7 @@ async def test_connections_that_the_server_closed_as_idle_are_replaced(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("crash", [False, True], ids=["stopped", "killed"])
-@pytest.mark.parametrize("side", ["mysql-connector-async", "asyncmy-async", "mysql-connector-sync", "pymysql-sync"])
+@one_of_each
 async def test_savers_go_on_through_a_restart_of_the_server(
     open_store: OpenStore, own_server: LocalServer, own_config: MakeConfig, side: str, crash: bool
 ) -> None:

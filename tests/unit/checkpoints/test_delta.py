@@ -220,7 +220,8 @@ def test_what_continues_and_what_does_not_is_told_by_log() -> None:
     delta, _ = table.save({"a": [1, 2, 3], "b": ["z"], "c": ["y"], "d": ["new"]}, lineage)
     assert delta.news == {"a": 2, "c": 1, "d": 0}
     assert delta.discontinued == {"b", "e"}
-    assert delta.parent is not None and delta.parent.seq == 1
+    assert delta.parent is not None
+    assert delta.parent.seq == 1
 
 
 class TestProvisional:
@@ -267,7 +268,8 @@ class TestProvisional:
         _, lineage = table.save(state, lineage, provisional=True)
         state, lineage = table.load(len(table.rows))
         delta, _ = table.save(state, lineage)
-        assert delta.parent is not None and delta.parent.seq == finals[-1]
+        assert delta.parent is not None
+        assert delta.parent.seq == finals[-1]
         assert delta.base is not None
         assert delta.base.seq in finals
 

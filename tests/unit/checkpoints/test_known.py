@@ -30,17 +30,17 @@ def test_threads_unused_for_longest_are_forgotten_first() -> None:
 def test_a_state_goes_on_from_the_loaded_or_the_saved_one_whichever_it_has_more_of() -> None:
     known = KnownThreads()
     known.saved("t", lineage_of(2, B))
-    known.loaded("t", lineage_of(1, A), last_seq=None)
+    known.loaded("t", lineage_of(1, A), version=None)
     assert known.lineage_for("t", encode({"m": ["a", "more"]}))[0].seq == 1
     assert known.lineage_for("t", encode({"m": ["b", "more"]}))[0].seq == 2
 
 
 def test_a_save_replaces_what_was_known() -> None:
     known = KnownThreads()
-    known.loaded("t", lineage_of(1, A), last_seq=1)
+    known.loaded("t", lineage_of(1, A), version=b"1")
     known.saved("t", lineage_of(2, B))
     assert known.lineage_for("t", encode(A))[0].seq == 2
-    assert known.newest("t")[1] == 2
+    assert known.newest("t")[1] == lineage_of(2, B)[0].token
 
 
 def test_a_forgotten_thread_is_unknown() -> None:
@@ -55,17 +55,18 @@ def test_a_forgotten_thread_is_unknown() -> None:
 def test_reading_an_older_checkpoint_does_not_make_it_the_newest() -> None:
     known = KnownThreads()
     known.saved("t", lineage_of(5, B))
-    known.loaded("t", lineage_of(1, A), last_seq=None)
-    newest, last_seq = known.newest("t")
-    assert (newest[0].seq, last_seq) == (5, 5)
+    known.loaded("t", lineage_of(1, A), version=None)
+    newest, version = known.newest("t")
+    assert (newest[0].seq, version) == (5, newest[0].token)
 
 
 def test_a_delete_of_ours_keeps_the_newest_known_unless_it_was_the_newest() -> None:
     known = KnownThreads()
     known.saved("t", lineage_of(5, A))
-    known.deleted("t", 3, 6)
-    assert known.newest("t")[1] == 6
-    known.deleted("t", 5, 7)
-    assert known.newest("t")[1] != 7
-    known.deleted("t", 3, 9)
-    assert known.newest("t")[1] != 9
+    before = lineage_of(5, A)[0].token
+    known.deleted("t", 3, before, b"after")
+    assert known.newest("t")[1] == b"after"
+    known.deleted("t", 5, b"after", b"later")
+    assert known.newest("t")[1] == b"after"
+    known.deleted("t", 3, b"another", b"later")
+    assert known.newest("t")[1] == b"after"
