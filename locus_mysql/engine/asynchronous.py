@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
@@ -34,6 +35,7 @@ class AsyncEngine:
         self._driver = find_driver(config.driver)
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPool] = WeakKeyDictionary()
         self._abandoned: list[object] = []
+        self._lock = threading.Lock()  # of _pools: loops of other threads open theirs meanwhile
         self._process = os.getpid()
         self._ready = False
         self._reached = False
@@ -52,7 +54,9 @@ class AsyncEngine:
     async def close(self) -> None:
         """Close the connections. The next operation opens new ones."""
         here = asyncio.get_running_loop()
-        for loop, pool in list(self._pools.items()):
+        with self._lock:
+            pools = list(self._pools.items())
+        for loop, pool in pools:
             if loop is here:
                 await pool.close()
             elif loop.is_closed():
@@ -106,11 +110,12 @@ class AsyncEngine:
         loop = asyncio.get_running_loop()
         pool = self._pools.get(loop)
         if pool is None:
-            for other, stale in list(self._pools.items()):
-                if other.is_closed():
-                    stale.abort()
-                    del self._pools[other]
-            pool = self._pools[loop] = AsyncPool(self._config, self._driver)
+            with self._lock:
+                for other, stale in list(self._pools.items()):
+                    if other.is_closed():
+                        stale.abort()
+                        del self._pools[other]
+                pool = self._pools[loop] = AsyncPool(self._config, self._driver)
         return pool
 
 

@@ -88,11 +88,13 @@ class SyncEngine:
 
     def _current_pool(self) -> SyncPool:
         """This process's pool; that of a parent process is left alone."""
+        if self._process == os.getpid():  # without the lock: a fork must not find it held by another thread
+            return self._pool
         with self._lock:
             if self._process != os.getpid():
                 self._abandoned.append(self._pool)  # not freed: freeing might speak on the parent's connections
                 self._pool = SyncPool(self._config, self._driver)
-                self._process = os.getpid()
+                self._process = os.getpid()  # last: others then go on without the lock
             return self._pool
 
 

@@ -82,6 +82,7 @@ class Stores(RuleBasedStateMachine):
     def begin(self) -> None:
         self.model = Model()
         self.saves = 0
+        self.seen: dict[tuple[int, str], State] = {}
         for table in TABLES:
             self._sql(f"DELETE FROM {table}")
         for store in self.stores:
@@ -96,6 +97,25 @@ class Stores(RuleBasedStateMachine):
         state["messages"] = [*state.get("messages", []), *self._messages(items)]
         state["turn"] = self.saves
         self._save(store, thread_id, None, state)
+
+    @rule(store=STORES, thread_id=THREADS, items=st.lists(ITEMS, min_size=1, max_size=2))
+    def go_on_from_what_it_last_saw(self, store: int, thread_id: str, items: list[tuple[str, int]]) -> None:
+        """As an agent does that holds its state while others delete, replace or begin the thread anew."""
+        state = copy.deepcopy(self.seen.get((store, thread_id), {}))
+        state["messages"] = [*state.get("messages", []), *self._messages(items)]
+        self._save(store, thread_id, None, state)
+
+    @rule(first=STORES, thread_id=THREADS, saves=st.integers(1, 3), size=st.sampled_from([300, 900]))
+    def begin_anew_behind_its_back(self, first: int, thread_id: str, saves: int, size: int) -> None:
+        """One store saves, the other deletes the thread and saves as often, the first goes on."""
+        for store in (first, 1 - first):
+            self.delete_thread(store, thread_id)
+            state: State = {"messages": self._messages([("fig", size)] * 6)}
+            for _ in range(saves):
+                state = {"messages": [*state["messages"], *self._messages([("plum", size)])]}
+                self._save(store, thread_id, None, state)
+        self.go_on_from_what_it_last_saw(first, thread_id, [("pear", size)])
+        self.read_newest(first, thread_id)
 
     @rule(store=STORES, thread_id=THREADS, name=NAMES, items=st.lists(ITEMS, max_size=3))
     def save_under_a_name(self, store: int, thread_id: str, name: str, items: list[tuple[str, int]]) -> None:
@@ -222,6 +242,7 @@ class Stores(RuleBasedStateMachine):
         checkpoints = self.model.threads.get(thread_id)
         loaded = self.stores[store].load(thread_id)
         assert loaded == (checkpoints[-1].state if checkpoints else None)
+        self.seen[store, thread_id] = loaded or {}
         assert self.stores[store].exists(thread_id) is bool(checkpoints)
 
     @rule(store=STORES)
@@ -277,7 +298,6 @@ class Stores(RuleBasedStateMachine):
             assert {thread_id for thread_id, _ in found} == {thread_id for thread_id, _ in holders}, word
 
     def _save(self, store: int, thread_id: str, name: str | None, state: State, *, provisional: bool = False) -> None:
-        name = self._name() if name is None else name
         kind = "even" if self.saves % 2 == 0 else "odd"
         before = copy.deepcopy(state)
         if provisional:
@@ -288,10 +308,11 @@ class Stores(RuleBasedStateMachine):
             saved = self.stores[store]._engine.run(operations.save("default", thread_id, new))
         else:
             saved = self.stores[store].save(thread_id, state, name, {"kind": kind})
-        assert saved == name
+        assert saved == (name or saved)
         assert state == before
         self.saves += 1
-        self.model.save(thread_id, Checkpoint(name, copy.deepcopy(state), kind))
+        self.seen[store, thread_id] = before
+        self.model.save(thread_id, Checkpoint(saved, copy.deepcopy(state), kind))
 
     def _delete(self, store: int, thread_id: str, name: str) -> None:
         assert self.stores[store].delete(thread_id, name) is self.model.delete(thread_id, name)
