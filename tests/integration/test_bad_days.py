@@ -9,7 +9,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -25,6 +25,7 @@ from .drivers_under_test import ASYNC_DRIVERS
 from .proxy import WireProxy
 
 RunSQL = Callable[..., tuple[Any, ...]]
+LockThread = Callable[[MySQLConfig, str], "Rival"]
 State = dict[str, Any]
 DEADLINE_S = 20.0
 
@@ -239,18 +240,33 @@ class Rival:
             cursor.execute(f"SELECT * FROM locus_threads WHERE {where} FOR UPDATE", (thread_id,))
 
     def let_go(self) -> None:
-        self.connection.close()
+        if self.connection.open:
+            self.connection.close()
+
+
+@pytest.fixture
+def lock_thread(own_config: MakeConfig) -> Iterator[Callable[[MySQLConfig, str], Rival]]:
+    """``lock_thread(config, thread_id)``: a rival, who lets go at the end whatever happens."""
+    rivals: list[Rival] = []
+
+    def lock(config: MySQLConfig, thread_id: str) -> Rival:
+        rivals.append(Rival(config, thread_id))
+        return rivals[-1]
+
+    yield lock
+    for rival in rivals:
+        rival.let_go()
 
 
 @one_of_each
 async def test_a_save_waits_for_a_lock_longer_than_the_server_does(
-    open_store: OpenStore, own_config: MakeConfig, own_sql: RunSQL, side: str
+    open_store: OpenStore, own_config: MakeConfig, lock_thread: LockThread, own_sql: RunSQL, side: str
 ) -> None:
     """The server gives up after a second (innodb_lock_wait_timeout); the save is repeated."""
     config = own_config()
     store = open_store(side, config=config)
     await store.save("thread", state_of(1))
-    rival = Rival(config, "thread")
+    rival = lock_thread(config, "thread")
     before = int(own_sql("SHOW GLOBAL STATUS LIKE 'Com_rollback'")[0][1])
 
     def let_go_after_a_timeout() -> None:
@@ -269,12 +285,12 @@ async def test_a_save_waits_for_a_lock_longer_than_the_server_does(
 
 @one_of_each
 async def test_a_save_gives_up_at_the_retry_deadline_and_says_so(
-    open_store: OpenStore, own_config: MakeConfig, side: str
+    open_store: OpenStore, own_config: MakeConfig, lock_thread: LockThread, side: str
 ) -> None:
     config = own_config(retry_deadline_s=0.5)
     store = open_store(side, config=config)
     await store.save("thread", state_of(1))
-    rival = Rival(config, "thread")
+    rival = lock_thread(config, "thread")
     began = time.monotonic()
     with pytest.raises(Unavailable, match="retry_deadline_s"):
         await store.save("thread", state_of(2))
@@ -287,7 +303,7 @@ async def test_a_save_gives_up_at_the_retry_deadline_and_says_so(
 
 @one_of_each
 async def test_a_deadlock_is_repeated(
-    open_store: OpenStore, own_config: MakeConfig, own_sql: RunSQL, side: str
+    open_store: OpenStore, own_config: MakeConfig, lock_thread: LockThread, own_sql: RunSQL, side: str
 ) -> None:
     """The rival has one of two threads and then wants the other, which the copy has: one of both is the victim."""
     config = own_config()
@@ -295,14 +311,14 @@ async def test_a_deadlock_is_repeated(
     await store.save("a", state_of(1))
     deadlocks = "SELECT count FROM information_schema.innodb_metrics WHERE name = 'lock_deadlocks'"
     before = own_sql(deadlocks)[0][0]
-    rival = Rival(config, "nothing")
+    rival = lock_thread(config, "nothing")
     with rival.connection.cursor() as cursor:
         # Changed rows make the rival the heavier one: InnoDB ends the lighter.
         cursor.execute("CREATE TEMPORARY TABLE heavy (n INT PRIMARY KEY)")
         cursor.executemany("INSERT INTO heavy VALUES (%s)", [(n,) for n in range(500)])
-        cursor.execute(
-            "INSERT INTO locus_threads VALUES ('default', 'b', 1, 1, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), NULL)"
-        )
+        cursor.execute("CREATE TEMPORARY TABLE copied AS SELECT * FROM locus_threads WHERE thread_id = 'a'")
+        cursor.execute("UPDATE copied SET thread_id = 'b'")
+        cursor.execute("INSERT INTO locus_threads SELECT * FROM copied")
     failures: list[BaseException] = []
 
     def want_the_other() -> None:
@@ -432,12 +448,12 @@ async def test_many_tasks_save_to_one_thread(make_config: MakeConfig, driver: st
 
 @one_of_each
 async def test_a_pool_that_stays_full_says_what_to_raise(
-    open_store: OpenStore, own_config: MakeConfig, own_sql: RunSQL, side: str
+    open_store: OpenStore, own_config: MakeConfig, lock_thread: LockThread, own_sql: RunSQL, side: str
 ) -> None:
     config = own_config(pool_size=1, pool_timeout_s=0.2)
     store = open_store(side, config=config)
     await store.save("thread", state_of(1))
-    rival = Rival(config, "thread")
+    rival = lock_thread(config, "thread")
     with ThreadPoolExecutor(1) as threads:
         if side.endswith("async"):
             saving: Any = asyncio.create_task(store.save("thread", state_of(2)))
@@ -500,11 +516,13 @@ async def test_a_cancelled_save_leaves_the_store_usable_and_the_thread_loadable(
 
 
 @async_drivers
-async def test_a_cancelled_wait_for_a_connection_takes_none_with_it(own_config: MakeConfig, driver: str) -> None:
+async def test_a_cancelled_wait_for_a_connection_takes_none_with_it(
+    own_config: MakeConfig, lock_thread: LockThread, driver: str
+) -> None:
     config = own_config(driver=driver, pool_size=1, pool_timeout_s=5)
     async with CheckpointStore(config) as store:
         await store.save("thread", state_of(1))
-        rival = Rival(config, "thread")
+        rival = lock_thread(config, "thread")
         saving = asyncio.create_task(store.save("thread", state_of(2)))
         waiting = [asyncio.create_task(store.load("thread")) for _ in range(5)]
         await asyncio.sleep(0.05)
@@ -517,11 +535,13 @@ async def test_a_cancelled_wait_for_a_connection_takes_none_with_it(own_config: 
 
 
 @async_drivers
-async def test_a_timeout_around_a_save_ends_it_and_its_lock(own_config: MakeConfig, driver: str) -> None:
+async def test_a_timeout_around_a_save_ends_it_and_its_lock(
+    own_config: MakeConfig, lock_thread: LockThread, driver: str
+) -> None:
     config = own_config(driver=driver)
     async with CheckpointStore(config) as store:
         await store.save("thread", state_of(1))
-        rival = Rival(config, "thread")
+        rival = lock_thread(config, "thread")
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
                 await store.save("thread", state_of(2))
