@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 from ..config import MySQLConfig
-from ..engine.asynchronous import AsyncEngine
 from ..engine.methods import awaited, blocking
 from ..engine.operation import Operation
-from ..engine.synchronous import SyncEngine
 from .codec import decode_json
 from .operations import CheckpointInfo
-from .store import State, StoreOperations, configure, described
+from .store import State, StoreOperations
+from .surface import AsyncSurface, SyncSurface, configure
 
 
 class BackendOperations(StoreOperations):
@@ -50,7 +49,7 @@ class BackendOperations(StoreOperations):
         return [{**info, "data": decode_json(text)} for info, text in found]
 
 
-class MySQLBackend:
+class MySQLBackend(AsyncSurface[BackendOperations]):
     """One current state for each thread id, as plain dicts, in MySQL: the interface of Locus' storage backends.
 
     Works under Locus' ``StorageBackendAdapter``; agents are better served by `MySQLCheckpointer`.
@@ -61,13 +60,7 @@ class MySQLBackend:
     """
 
     def __init__(self, config: MySQLConfig | None = None, **options: Any) -> None:
-        self._operations = BackendOperations(configure(config, options))
-        self._engine = AsyncEngine(self._operations.config, self._operations.checkpoints.sql)
-
-    @property
-    def config(self) -> MySQLConfig:
-        """The options in force."""
-        return self._operations.config
+        super().__init__(BackendOperations(configure(config, options)))
 
     save = awaited(BackendOperations.save)
     load = awaited(BackendOperations.load)
@@ -83,21 +76,8 @@ class MySQLBackend:
     list_with_metadata = awaited(BackendOperations.list_with_metadata)
     vacuum = awaited(BackendOperations.vacuum)
 
-    async def close(self) -> None:
-        """Close the connections; the next call opens new ones."""
-        await self._engine.close()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.close()
-
-    def __repr__(self) -> str:
-        return described(self)
-
-
-class SyncMySQLBackend:
+class SyncMySQLBackend(SyncSurface[BackendOperations]):
     """`MySQLBackend` without an event loop: the same methods, blocking. Safe to share between threads.
 
     Args:
@@ -106,13 +86,7 @@ class SyncMySQLBackend:
     """
 
     def __init__(self, config: MySQLConfig | None = None, **options: Any) -> None:
-        self._operations = BackendOperations(configure(config, options))
-        self._engine = SyncEngine(self._operations.config, self._operations.checkpoints.sql)
-
-    @property
-    def config(self) -> MySQLConfig:
-        """The options in force."""
-        return self._operations.config
+        super().__init__(BackendOperations(configure(config, options)))
 
     save = blocking(BackendOperations.save)
     load = blocking(BackendOperations.load)
@@ -127,16 +101,3 @@ class SyncMySQLBackend:
     search_data = blocking(BackendOperations.search_data)
     list_with_metadata = blocking(BackendOperations.list_with_metadata)
     vacuum = blocking(BackendOperations.vacuum)
-
-    def close(self) -> None:
-        """Close the connections; the next call opens new ones."""
-        self._engine.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return described(self)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 from ..config import MySQLConfig
 from ..dialect import Dialect
-from ..engine.asynchronous import AsyncEngine
 from ..engine.methods import awaited, blocking
 from ..engine.operation import Operation
-from ..engine.synchronous import SyncEngine
-from ..errors import ConfigError
 from .codec import check_json_object, decode_json, encode
 from .delta import Delta
 from .new import NewCheckpoint
@@ -23,6 +20,7 @@ from .operations import (
     SearchHit,
 )
 from .searchable import text_of_plain
+from .surface import AsyncSurface, SyncSurface, configure
 
 State = dict[str, Any]
 
@@ -163,7 +161,7 @@ class StoreOperations:
         return (yield from self.checkpoints.forget_tenant(self._tenant))
 
 
-class CheckpointStore:
+class CheckpointStore(AsyncSurface[StoreOperations]):
     """Versioned states of threads, as plain dicts, in MySQL. Every save is a checkpoint that can be loaded again.
 
     Args:
@@ -181,13 +179,7 @@ class CheckpointStore:
     """
 
     def __init__(self, config: MySQLConfig | None = None, **options: Any) -> None:
-        self._operations = StoreOperations(configure(config, options))
-        self._engine = AsyncEngine(self._operations.config, self._operations.checkpoints.sql)
-
-    @property
-    def config(self) -> MySQLConfig:
-        """The options in force."""
-        return self._operations.config
+        super().__init__(StoreOperations(configure(config, options)))
 
     save = awaited(StoreOperations.save)
     load = awaited(StoreOperations.load)
@@ -208,21 +200,8 @@ class CheckpointStore:
     vacuum = awaited(StoreOperations.vacuum)
     forget_tenant = awaited(StoreOperations.forget_tenant)
 
-    async def close(self) -> None:
-        """Close the connections; the next call opens new ones."""
-        await self._engine.close()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.close()
-
-    def __repr__(self) -> str:
-        return described(self)
-
-
-class SyncCheckpointStore:
+class SyncCheckpointStore(SyncSurface[StoreOperations]):
     """`CheckpointStore` without an event loop: the same methods, blocking. Safe to share between threads.
 
     Args:
@@ -231,13 +210,7 @@ class SyncCheckpointStore:
     """
 
     def __init__(self, config: MySQLConfig | None = None, **options: Any) -> None:
-        self._operations = StoreOperations(configure(config, options))
-        self._engine = SyncEngine(self._operations.config, self._operations.checkpoints.sql)
-
-    @property
-    def config(self) -> MySQLConfig:
-        """The options in force."""
-        return self._operations.config
+        super().__init__(StoreOperations(configure(config, options)))
 
     save = blocking(StoreOperations.save)
     load = blocking(StoreOperations.load)
@@ -257,32 +230,3 @@ class SyncCheckpointStore:
     health_check = blocking(StoreOperations.health_check)
     vacuum = blocking(StoreOperations.vacuum)
     forget_tenant = blocking(StoreOperations.forget_tenant)
-
-    def close(self) -> None:
-        """Close the connections; the next call opens new ones."""
-        self._engine.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return described(self)
-
-
-def configure(config: MySQLConfig | None, options: dict[str, Any]) -> MySQLConfig:
-    """The configuration given, or one of the options given."""
-    if config is None:
-        return MySQLConfig(**options)
-    if options:
-        raise ConfigError("Give either a MySQLConfig or options, not both.")
-    return config
-
-
-def described(store: Any) -> str:
-    """What is being talked to, without anything secret."""
-    config: MySQLConfig = store.config
-    where = ", ".join(str(endpoint) for endpoint in config.endpoints)
-    return f"{type(store).__name__}({where}/{config.database}, driver={config.driver!r}, tenant={config.tenant!r})"

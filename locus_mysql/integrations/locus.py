@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self
+from typing import Any
 
 from locus.core.messages import Message, Role
 from locus.core.protocols import CheckpointerCapabilities
@@ -22,13 +22,11 @@ from ..checkpoints.new import NewCheckpoint
 from ..checkpoints.operations import CheckpointOperations, HistoryEntry
 from ..checkpoints.rows import as_sql_time
 from ..checkpoints.searchable import joined
-from ..checkpoints.store import configure, described
+from ..checkpoints.surface import AsyncSurface, SyncSurface, configure
 from ..config import MySQLConfig
 from ..dialect import Dialect
-from ..engine.asynchronous import AsyncEngine
 from ..engine.methods import awaited, blocking
 from ..engine.operation import Operation
-from ..engine.synchronous import SyncEngine
 from ..errors import ConfigError, InvalidInput, LocusMySQLError
 from .retention import FirstSaved
 from .tenancy import Tenancy
@@ -295,7 +293,7 @@ class LocusOperations:
         return NewCheckpoint(encode_state(state), text, checkpoint_id, metadata, provisional, moment)
 
 
-class MySQLCheckpointer(BaseCheckpointer):
+class MySQLCheckpointer(AsyncSurface[LocusOperations], BaseCheckpointer):
     """Keeps the states of Locus agents in MySQL, with every capability a checkpointer can have.
 
     Args:
@@ -323,13 +321,7 @@ class MySQLCheckpointer(BaseCheckpointer):
         stamp_messages: bool | None = None,
         **options: Any,
     ) -> None:
-        self._operations = LocusOperations(configure(config, options), tenant_of, message_retention, stamp_messages)
-        self._engine = AsyncEngine(self._operations.config, self._operations.checkpoints.sql)
-
-    @property
-    def config(self) -> MySQLConfig:
-        """The options in force."""
-        return self._operations.config
+        super().__init__(LocusOperations(configure(config, options), tenant_of, message_retention, stamp_messages))
 
     @property
     def capabilities(self) -> CheckpointerCapabilities:
@@ -375,21 +367,8 @@ class MySQLCheckpointer(BaseCheckpointer):
         """The statements that make the tables, for a migration."""
         return [statement.sql for statement in self._operations.checkpoints.sql.schema.create()]
 
-    async def close(self) -> None:
-        """Close the connections; the next call opens new ones."""
-        await self._engine.close()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.close()
-
-    def __repr__(self) -> str:
-        return described(self)
-
-
-class SyncMySQLCheckpointer:
+class SyncMySQLCheckpointer(SyncSurface[LocusOperations]):
     """`MySQLCheckpointer` without an event loop: the same methods, blocking. Safe to share between threads.
 
     Args:
@@ -409,13 +388,7 @@ class SyncMySQLCheckpointer:
         stamp_messages: bool | None = None,
         **options: Any,
     ) -> None:
-        self._operations = LocusOperations(configure(config, options), tenant_of, message_retention, stamp_messages)
-        self._engine = SyncEngine(self._operations.config, self._operations.checkpoints.sql)
-
-    @property
-    def config(self) -> MySQLConfig:
-        """The options in force."""
-        return self._operations.config
+        super().__init__(LocusOperations(configure(config, options), tenant_of, message_retention, stamp_messages))
 
     @property
     def capabilities(self) -> CheckpointerCapabilities:
@@ -460,19 +433,6 @@ class SyncMySQLCheckpointer:
     def ddl(self) -> list[str]:
         """The statements that make the tables, for a migration."""
         return [statement.sql for statement in self._operations.checkpoints.sql.schema.create()]
-
-    def close(self) -> None:
-        """Close the connections; the next call opens new ones."""
-        self._engine.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return described(self)
 
 
 def mysql_checkpointer(

@@ -20,7 +20,7 @@ from locus_mysql.local_server import LocalServer, find_mysqld, refusal_of, refus
         "/usr/sbin/mysqld  Ver 8.0.36-28 for Linux on x86_64 (Percona Server (GPL), Release 28, Revision 47601f19)",
         "/usr/sbin/mysqld  Ver 8.4.3 for Linux on aarch64 (MySQL Community Server - GPL)",
         "/opt/homebrew/opt/mysql/bin/mysqld  Ver 9.0.1 for macos14.4 on arm64 (Homebrew)",
-        "/work/main/.cache/mysql/usr/sbin/mysqld  Ver 9.7.4-2 for Linux on x86_64 ((Debian))",
+        "/srv/app/.cache/mysql/usr/sbin/mysqld  Ver 9.7.4-2 for Linux on x86_64 ((Debian))",
     ],
 )
 def test_mysql_from_8_0_19_on_is_accepted(text: str) -> None:
