@@ -65,8 +65,8 @@ def explain(error: DriverError, config: MySQLConfig) -> LocusMySQLError:
     where = ", ".join(str(endpoint) for endpoint in config.endpoints)
     if isinstance(error, ConnectionLost):
         return Unavailable(
-            f"No answer from MySQL at {where} within {config.retry_deadline_s:g} s: {_clause(error)}. Check that the "
-            "server runs and that host, port and firewall are right; retry_deadline_s says how long to go on trying."
+            f"No answer from MySQL at {where}: {_clause(error)}. Check that the server runs and that host, port and "
+            f"firewall are right. A server once reached is tried for {config.retry_deadline_s:g} s (retry_deadline_s)."
         )
     if isinstance(error, PacketTooLarge):
         return StateTooLarge(
