@@ -9,11 +9,12 @@ from typing import TypeAlias
 from .statement import Param, Statement
 from .template import Statements
 
-# Insert under the seq just taken. The thread's row is locked, so its last_seq is that seq.
+# Insert under the seq just taken. The thread's row is locked, so its last_seq is that seq. The time is that of this
+# statement: that of the one before may be from before it waited for the lock, and so before another's save.
 INSERT_WHOLE = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
                            metadata, metadata_keys, search_text, oldest_at, created_at)
-SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, t.last_seq, %s, %s, %s, %s, %s, %s, %s, t.updated_at
+SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, t.last_seq, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6)
   FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id = %s
 """
@@ -24,7 +25,8 @@ SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, t.last_seq, %s, %s, %s, %s, %s
 INSERT_AFTER = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
                            metadata, metadata_keys, search_text, oldest_at, created_at)
-SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, IF(%s, b.seq, t.last_seq), %s, %s, %s, %s, %s, %s, %s, t.updated_at
+SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, IF(%s, b.seq, t.last_seq), %s, %s, %s, %s, %s, %s, %s,
+       UTC_TIMESTAMP(6)
   FROM {threads} t
   JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.seq = %s AND c.token = %s
   JOIN {checkpoints} b ON b.tenant = t.tenant AND b.thread_id = t.thread_id AND b.seq = %s AND b.token = %s
