@@ -39,10 +39,10 @@ def before_login(library: Any, judge: Callable[[str, bool], None], *, private_ch
         judge(library.server_version, offers_tls)
         return log_in()
 
-    def guarded_answer(plugin: bytes, packet: Any) -> Any:
+    def guarded_answer(plugin: bytes, *request: Any) -> Any:  # PyMySQL 1.2.4 passes one argument more
         if not private_channel:
             check_plugin(plugin.decode("latin-1"))
-        return answer(plugin, packet)
+        return answer(plugin, *request)
 
     library._request_authentication = judged_login
     library._process_auth = guarded_answer
