@@ -7,12 +7,13 @@ import asyncio
 import contextlib
 import os
 import re
+import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Never
+from typing import Any, Never, TypeVar
 
 from .checkpoints.store import CheckpointStore
 from .config import MySQLConfig
@@ -21,6 +22,8 @@ from .errors import LocusMySQLError, SetupError
 from .local_server import LocalServer, StopRequested, find_mysqld, serve, stop_signals_raise
 
 OK, FAILED = 0, 1
+
+T = TypeVar("T")
 
 _DSN_HELP = (
     "mysql://user:password@host:port/database?option=value. Better in the environment as LOCUS_MYSQL_DSN, where "
@@ -54,7 +57,7 @@ def demo(arguments: argparse.Namespace) -> int:
     from .demo.story import tell
 
     with _demo_server(arguments) as config:
-        held = asyncio.run(tell(config, sys.stdout))
+        held = asyncio.run(_until_stopped(tell(config, sys.stdout)))
     return OK if held else FAILED
 
 
@@ -200,6 +203,31 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     names = ("dsn", "driver", "tenant", "table_prefix", "search", "search_parser")
     given = {name: getattr(arguments, name, None) for name in names}
     return {name: value for name, value in given.items() if value is not None}
+
+
+async def _until_stopped(work: Coroutine[Any, Any, T]) -> T:
+    """What the work returns. A signal to stop cancels it; raised at any place, it might be taken for an error there.
+
+    Raises:
+        StopRequested: It was cancelled, and has cleaned up.
+    """
+    task = asyncio.ensure_future(work)
+    received: list[int] = []
+
+    def stop(signum: int) -> None:
+        if not received:  # nothing disturbs the clean-up
+            received.append(signum)
+            task.cancel()
+
+    for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(one) is not signal.SIG_IGN:
+            asyncio.get_running_loop().add_signal_handler(one, stop, one)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if received:
+            raise StopRequested(received[0]) from None
+        raise
 
 
 @contextlib.contextmanager

@@ -386,8 +386,11 @@ def serve(data_dir: Path | None = None, port: int | None = None, *, mysqld: Path
     return 0
 
 
-class StopRequested(BaseException):
-    """A signal asks the process to stop. Not an ``Exception``: nothing but its purpose should catch it."""
+class StopRequested(KeyboardInterrupt):
+    """A signal asks the process to stop.
+
+    A ``KeyboardInterrupt``, as asyncio lets only that and ``SystemExit`` out of a callback; others it logs and goes on.
+    """
 
     def __init__(self, signum: int) -> None:
         super().__init__(signum)
