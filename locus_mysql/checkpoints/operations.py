@@ -30,9 +30,11 @@ from .arguments import (
 )
 from .codec import decode_json
 from .delta import Delta, StoredRow, assemble, encode_delta, extend, rows_needed
+from .digests import HashedLogs, hash_logs, size_bytes
 from .known import KnownThreads
 from .matching import contains
 from .new import NewCheckpoint
+from .recent import Recent
 from .rows import as_sql_time, assemble_rows, aware, rewritten
 from .searchable import snippet
 
@@ -118,6 +120,7 @@ class CheckpointOperations:
         self.config = config
         self.sql = dialect
         self.known = KnownThreads()
+        self._hashed: Recent[HashedLogs] = Recent(config.cache_bytes)
         self._ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)
 
     # Saving and loading
@@ -134,10 +137,13 @@ class CheckpointOperations:
         metadata, metadata_keys = encode_metadata(new.metadata)
         key = (tenant, thread_id)
         token = os.urandom(16)
-        lineage = self.known.lineage_for(key, new.state)
+        hashed = hash_logs(new.state, self._hashed.get(key) or {})
+        lineage = self.known.lineage_for(key, hashed)
         known_version = None if replaces else self.known.version(key)
         while True:
-            delta = encode_delta(new.state, lineage, provisional=new.provisional, compression=self.config.compression)
+            delta = encode_delta(
+                new.state, hashed, lineage, provisional=new.provisional, compression=self.config.compression
+            )
             text, continues = new.search_text(delta) if self.config.search and not new.provisional else ("", False)
             row = NewRow(
                 checkpoint_id=checkpoint_id,
@@ -162,6 +168,7 @@ class CheckpointOperations:
             seq = _stored_seq(results, inserted_at=2 if replaces else 1)
             if seq is not None:
                 self.known.saved(key, extend(lineage, delta, seq, token, provisional=new.provisional))
+                self._hashed.put(key, hashed, size_bytes(hashed))
                 if self._pruned_several(tenant, thread_id, batch, results):
                     yield from self._sweep(tenant, thread_id)
                 yield from self._housekeeping(added_text=bool(text))

@@ -12,6 +12,7 @@ from ..dialect.maintenance import PlacedRow
 from ..drivers.base import Row
 from ..errors import CorruptCheckpoint
 from .delta import Lineage, StoredRow, assemble, encode_delta, extend
+from .digests import hash_logs
 from .new import NewCheckpoint
 
 
@@ -45,7 +46,8 @@ def rewritten(
         parent = _nearest_named(stored, cast("int | None", parent_seq))
         provisional = before[0].provisional
         lineage = lineages[parent] if parent is not None else ()
-        delta = encode_delta(new.state, lineage, provisional=provisional, compression=compression)
+        hashed = hash_logs(new.state, {})
+        delta = encode_delta(new.state, hashed, lineage, provisional=provisional, compression=compression)
         search_text, continues = ("", False) if provisional else new.search_text(delta)
         token = os.urandom(16)
         lineages[seq] = extend(lineage, delta, seq, token, provisional=provisional)

@@ -24,6 +24,7 @@ from locus_mysql.checkpoints.delta import (
     lasting,
     rows_needed,
 )
+from locus_mysql.checkpoints.digests import HashedLogs, hash_logs
 from locus_mysql.errors import CorruptCheckpoint
 
 from .states import STATES, same
@@ -38,11 +39,14 @@ class Table:
     rows: dict[int, StoredRow] = field(default_factory=dict)
     bases: dict[int, int] = field(default_factory=dict)
     provisional: set[int] = field(default_factory=set)
+    hashed: HashedLogs = field(default_factory=dict)
 
     def save(
         self, state: State, lineage: Lineage, *, provisional: bool = False, compression: Any = "zlib"
     ) -> tuple[Delta, Lineage]:
-        delta = encode_delta(encode(state), lineage, provisional=provisional, compression=compression)
+        encoded = encode(state)
+        self.hashed = hash_logs(encoded, self.hashed)
+        delta = encode_delta(encoded, self.hashed, lineage, provisional=provisional, compression=compression)
         seq = len(self.rows) + 1
         token = seq.to_bytes(16)
         self.rows[seq] = StoredRow(seq, token, delta.payload)
