@@ -70,6 +70,15 @@ class EncodedState:
         """Length of the whole text."""
         return len(self.head) + sum(len(log.text) for log in self.logs)
 
+    def text(self) -> bytes:
+        """The whole text."""
+        pieces = []
+        done = 0
+        for log in self.logs:
+            pieces += [self.head[done : log.cut], log.text]
+            done = log.cut
+        return b"".join([*pieces, self.head[done:]])
+
 
 def check_json_object(value: object, what: str) -> None:
     """Refuse what JSON cannot hold exactly: other types, tuples, keys that are not text, deep nesting.

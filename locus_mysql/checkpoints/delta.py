@@ -23,7 +23,7 @@ from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 from ..errors import CorruptCheckpoint
-from .codec import EncodedState
+from .codec import EncodedState, Log
 from .digests import EMPTY, HashedLogs, Mark
 
 #: A state up to this size is stored whole: a delta would save little and make a load read more rows.
@@ -164,8 +164,8 @@ def follows(hashed: HashedLogs, ancestor: Ancestor) -> int:
     return sum(ancestor.marks[name].length for name in _continued(hashed, ancestor))
 
 
-def assemble(rows: Sequence[StoredRow]) -> tuple[bytes, Lineage]:
-    """A state's text and its lineage, from its row and the rows it builds on, newest first.
+def assemble(rows: Sequence[StoredRow]) -> tuple[EncodedState, Lineage]:
+    """A state and its lineage, from its row and the rows it builds on, newest first.
 
     Raises:
         CorruptCheckpoint: The rows do not fit together.
@@ -176,7 +176,7 @@ def assemble(rows: Sequence[StoredRow]) -> tuple[bytes, Lineage]:
         raise CorruptCheckpoint("A checkpoint row cannot be read back; its header is damaged.") from error
 
 
-def _assemble(rows: Sequence[StoredRow]) -> tuple[bytes, Lineage]:
+def _assemble(rows: Sequence[StoredRow]) -> tuple[EncodedState, Lineage]:
     texts: dict[str, list[memoryview]] = {}
     marks: dict[str, Mark] = {}
     ancestors: list[Ancestor] = []
@@ -198,15 +198,11 @@ def _assemble(rows: Sequence[StoredRow]) -> tuple[bytes, Lineage]:
         ancestors.append(Ancestor(row.seq, row.token, base_seq, header["p"], bool(header["t"]), marks))
     if ancestors[0].position:
         raise CorruptCheckpoint(f"The row that checkpoint row {ancestors[0].seq} builds on is gone.")
-    pieces: list[bytes | memoryview] = []
-    done = 0
-    for name, cut in cuts.items():
-        pieces.append(head[done:cut])
-        if marks[name].length:
-            pieces.extend(texts[name])
-        done = cut
-    pieces.append(head[done:])
-    return b"".join(pieces), tuple(reversed(ancestors))
+    logs = [
+        Log(name, cut, b"".join(texts[name]) if marks[name].length else b"", marks[name].count)
+        for name, cut in cuts.items()
+    ]
+    return EncodedState(head, tuple(logs)), tuple(reversed(ancestors))
 
 
 def _choose_base(lineage: Lineage) -> tuple[Ancestor | None, int]:

@@ -11,13 +11,14 @@ from ..dialect.checkpoints import NewRow
 from ..dialect.maintenance import PlacedRow
 from ..drivers.base import Row
 from ..errors import CorruptCheckpoint
+from .codec import EncodedState
 from .delta import Lineage, StoredRow, assemble, encode_delta, extend
 from .digests import hash_logs
 from .new import NewCheckpoint
 
 
-def assemble_rows(rows: Sequence[Row]) -> tuple[bytes, Lineage]:
-    """Text and lineage of a state, from rows that begin with seq, token and payload, newest first."""
+def assemble_rows(rows: Sequence[Row]) -> tuple[EncodedState, Lineage]:
+    """A state and its lineage, from rows that begin with seq, token and payload, newest first."""
     stored = [StoredRow(cast(int, row[0]), cast(bytes, row[1]), cast(bytes, row[2])) for row in rows]
     if not all(row.payload for row in stored):
         raise CorruptCheckpoint("A row that a checkpoint builds on is empty.")
@@ -41,8 +42,8 @@ def rewritten(
         _, _, _, checkpoint_id, _, parent_seq, metadata, metadata_keys, created_at, _ = row
         if checkpoint_id is None:
             continue
-        text, before = assemble_rows(_chain(stored, seq))
-        new = change(text)
+        state, before = assemble_rows(_chain(stored, seq))
+        new = change(state.text())
         parent = _nearest_named(stored, cast("int | None", parent_seq))
         provisional = before[0].provisional
         lineage = lineages[parent] if parent is not None else ()

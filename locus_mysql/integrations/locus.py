@@ -12,10 +12,8 @@ from locus.core.protocols import CheckpointerCapabilities
 from locus.core.state import AgentState
 from locus.memory.checkpointer import BaseCheckpointer
 from locus.memory.retention import oldest_message_time, trim_messages
-from pydantic_core import PydanticSerializationError
 
 from ..checkpoints.arguments import check_limit, check_thread_id
-from ..checkpoints.codec import EncodedList, EncodedState, decode_json, encode
 from ..checkpoints.delta import Delta
 from ..checkpoints.new import NewCheckpoint
 from ..checkpoints.operations import CheckpointOperations, HistoryEntry
@@ -29,6 +27,7 @@ from ..engine.operation import Operation
 from ..errors import ConfigError, InvalidInput, LocusMySQLError
 from .message_texts import MessageTexts, dump_messages
 from .retention import FirstSaved
+from .state_texts import decode_state, encode_state
 from .tenancy import Tenancy
 
 #: Where a Locus run lists the saves of its turn that the turn's last save will supersede and delete. From
@@ -126,7 +125,7 @@ class LocusOperations:
         """The state of a checkpoint, or of a thread's newest; None if there is none. One round trip."""
         check_thread_id(thread_id)
         found = yield from self.checkpoints.load(self.tenancy.of(thread_id), thread_id, checkpoint_id)
-        return None if found is None else AgentState.from_checkpoint(decode_json(found))
+        return None if found is None else decode_state(found.text())
 
     def list_checkpoints(self, thread_id: str, limit: int = 10) -> Operation[list[str]]:
         """Ids of a thread's checkpoints, newest first."""
@@ -270,7 +269,7 @@ class LocusOperations:
         dropped: dict[bytes, int] = {}
 
         def trim(text: bytes) -> NewCheckpoint:
-            state, count = trim_messages(AgentState.from_checkpoint(decode_json(text)), cutoff)
+            state, count = trim_messages(decode_state(text), cutoff)
             dropped[text] = count
             new = self._new(state, None, None, provisional=False)
             oldest = oldest_message_time(state)
@@ -490,36 +489,6 @@ def register() -> None:
         return mysql_checkpointer(**options)
 
     register_checkpointer("mysql", factory)
-
-
-def encode_state(state: AgentState, dump: Callable[[tuple[Message, ...]], bytes] = dump_messages) -> EncodedState:
-    """The text of ``state.to_checkpoint()``.
-
-    The messages, nearly all of a long conversation, are encoded without being made into dicts first: that takes half
-    the time, and allocates nothing for the garbage collector to look at.
-
-    Args:
-        state: The state.
-        dump: Gives the messages' text without the brackets.
-
-    Raises:
-        InvalidInput: A value has no JSON form, or is nested too deeply.
-    """
-    try:
-        if type(state).to_checkpoint is not AgentState.to_checkpoint:
-            return encode(state.to_checkpoint())
-        try:
-            messages = dump(state.messages)
-        except PydanticSerializationError:  # a lone surrogate, which `encode` can write
-            return encode(state.to_checkpoint())
-        others = state.model_dump(mode="json", exclude={"messages"})
-        return encode({**others, "messages": EncodedList(messages, len(state.messages))})
-    except InvalidInput:
-        raise
-    except (ValueError, RecursionError):  # pydantic's own; its words may hold part of the state
-        raise InvalidInput(
-            "The state holds a value that JSON cannot hold, or is nested deeper than 250 levels."
-        ) from None
 
 
 def text_of_messages(state: AgentState, delta: Delta) -> tuple[str, bool]:

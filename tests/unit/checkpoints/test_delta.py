@@ -62,7 +62,8 @@ class Table:
         return chain
 
     def load(self, seq: int) -> tuple[State, Lineage]:
-        text, lineage = assemble(self.chain(seq))
+        assembled, lineage = assemble(self.chain(seq))
+        text = assembled.text()
         return decode_json(text), lineage
 
     @property
@@ -300,7 +301,7 @@ class TestDamage:
         payload[place] ^= data.draw(st.integers(1, 255))
         rows[which] = StoredRow(rows[which].seq, rows[which].token, bytes(payload))
         try:
-            text, _ = assemble(rows)
+            text = assemble(rows)[0].text()
         except CorruptCheckpoint:
             return
         assert isinstance(text, bytes)
@@ -313,5 +314,5 @@ class TestDamage:
 def test_the_text_is_compact_json() -> None:
     table = Table()
     table.save({"b": [1, {"c": "ä"}], "a": None}, ())
-    text, _ = assemble(table.chain(1))
+    text = assemble(table.chain(1))[0].text()
     assert text.decode() == json.dumps({"b": [1, {"c": "ä"}], "a": None}, separators=(",", ":"), ensure_ascii=False)
