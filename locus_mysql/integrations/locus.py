@@ -16,7 +16,8 @@ from locus.memory.retention import oldest_message_time, trim_messages
 from ..checkpoints.arguments import check_limit, check_thread_id
 from ..checkpoints.delta import Delta
 from ..checkpoints.new import NewCheckpoint
-from ..checkpoints.operations import CheckpointOperations, HistoryEntry
+from ..checkpoints.operations import CheckpointOperations
+from ..checkpoints.records import HistoryEntry
 from ..checkpoints.rows import as_sql_time
 from ..checkpoints.searchable import joined
 from ..checkpoints.surface import AsyncSurface, SyncSurface, configure
