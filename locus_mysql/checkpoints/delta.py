@@ -105,7 +105,9 @@ def encode_delta(
     base, position = _choose_base(bases)
     continued = _continued(hashed, base)
     news = continued if parent is base else _continued(hashed, parent)
-    marks = {name: log.mark for name, log in hashed.items()}
+    last = parent.marks if parent else {}
+    # A mark that did not change is the same object in every state of the lineage, so that it takes memory once.
+    marks = {name: last[name] if last.get(name) == log.mark else log.mark for name, log in hashed.items()}
     kept = sum(base.marks[name].length for name in continued) if base else 0
     # A provisional state always builds on the lasting one, so that whoever loads it finds out what it goes on from.
     stands_alone = state.size_bytes <= WHOLE_BELOW_BYTES or 2 * kept < state.size_bytes
@@ -124,7 +126,6 @@ def encode_delta(
     cuts = {log.name: log.cut for log in state.logs}
     header = {"p": position, "t": int(provisional), "c": cuts, "l": changes}
     payload = _pack(header, state.head, suffixes, compression)
-    last = parent.marks if parent else {}
     discontinued = frozenset(name for name, mark in last.items() if mark.length and name not in news)
     return Delta(payload, base, position, marks, parent, news, discontinued)
 
