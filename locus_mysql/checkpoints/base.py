@@ -39,7 +39,7 @@ class OperationsBase:
         self.config = config
         self.sql = dialect
         self.known = KnownThreads()
-        self.recent: Recent[RecentState] = Recent(config.cache_bytes)
+        self.recent: Recent[RecentState] = Recent(config.cache_bytes // 2)
         self.ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)
 
     def keep(self, key: tuple[str, str], state: RecentState) -> None:

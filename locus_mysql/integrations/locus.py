@@ -75,7 +75,7 @@ class LocusOperations:
         dialect = Dialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
         self.checkpoints = CheckpointOperations(config, dialect)
         self._first_saved = FirstSaved()
-        self._message_texts = MessageTexts(config.cache_bytes)
+        self._message_texts = MessageTexts(config.cache_bytes // 2)
 
     def prepare(self, state: AgentState, now: datetime | None = None) -> AgentState:
         """A state as a save writes it: stamped and trimmed, if retention is in use."""

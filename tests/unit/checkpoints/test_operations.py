@@ -99,7 +99,7 @@ def test_a_load_of_a_thread_that_another_process_saved_to_reads_its_rows() -> No
     assert finish(loading, [Result(rows=other)]).text() == encode(BIG).text()
 
 
-@pytest.mark.parametrize("option", [{"cache_bytes": 0}, {"cache_bytes": 1_000}])
+@pytest.mark.parametrize("option", [{"cache_bytes": 0}, {"cache_bytes": 2_000}])
 def test_a_state_that_is_not_kept_is_read_by_its_rows_keys(option: dict[str, Any]) -> None:
     ops = operations(**option)
     batch = save(ops, BIG, 1, "first")
