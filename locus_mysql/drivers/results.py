@@ -20,7 +20,7 @@ from .values import decoder
 
 _HEADER_BYTES = 4
 _OK, _LOCAL_FILE, _END, _ERROR = 0x00, 0xFB, 0xFE, 0xFF
-_NULL = 0xFB
+_NULL, _TWO_BYTES = 0xFB, 0xFC
 _MORE_RESULTS = 0x08
 
 #: An EOF packet has just these; an OK packet in its place has more, and a row that begins with the same byte has a
@@ -88,33 +88,38 @@ class ResultReader:
         try:
             start = self._take_packets(data)
         except (IndexError, ValueError):
-            raise ProtocolSurprise("a packet that is cut short") from None
+            raise ProtocolSurprise("a packet that cannot be read") from None
         if self._complete:
             if start != len(data):
                 raise ProtocolSurprise("more than an answer")
             return True
         rest = data[start:]
         self._pieces, self._have = [rest], len(rest)
-        self._need = _HEADER_BYTES + (_size(rest, 0) if len(rest) >= _HEADER_BYTES else 0)
+        self._need = _HEADER_BYTES + (int.from_bytes(rest[:3], "little") if len(rest) >= _HEADER_BYTES else 0)
         return False
 
     def _take_packets(self, data: bytes) -> int:
         """Take every whole packet; return where the rest begins."""
-        start, end = 0, len(data)
-        while not self._complete and start + _HEADER_BYTES <= end:
-            size = _size(data, start)
-            stop = start + _HEADER_BYTES + size
-            if stop > end:
+        number = self._number
+        body = _HEADER_BYTES
+        last = len(data)
+        while body <= last and not self._complete:
+            size = data[body - 4] | data[body - 3] << 8 | data[body - 2] << 16
+            stop = body + size
+            if stop > last:
                 break
-            if data[start + 3] != self._number and data[start + 4 : start + 5] != b"\xff":
-                raise ProtocolSurprise("a packet out of order")  # but a last word, such as of a shutdown, may come
-            self._number = (self._number + 1) % 256
+            if data[body - 1] != number and data[body] != _ERROR:  # the server's last word has another number
+                raise ProtocolSurprise("a packet out of order")
+            number = (number + 1) & 0xFF
             if size == LARGEST_PART or self._parts:
-                self._take_part(data[start + _HEADER_BYTES : stop])
+                self._take_part(data[body:stop])
+            elif size:
+                self._take(data, body, stop)
             else:
-                self._take(data, start + _HEADER_BYTES, stop)
-            start = stop
-        return start
+                raise ProtocolSurprise("an empty packet")
+            body = stop + _HEADER_BYTES
+        self._number = number
+        return body - _HEADER_BYTES
 
     def _take_part(self, part: bytes) -> None:
         self._parts.append(part)
@@ -155,33 +160,34 @@ class ResultReader:
 
     def _take_row(self, data: bytes, start: int, stop: int) -> None:
         kind = data[start]
-        if kind == _END and stop - start < LARGEST_PART:
-            self._take_end_of_rows(data, start, stop)
-        elif kind == _ERROR:
-            raise _error(data[start:stop])
-        else:
+        if kind < _END or stop - start >= LARGEST_PART:
             self._rows.append(_row(data, start, stop, self._decoders))
+        elif kind == _END:
+            self._take_end_of_rows(data, start, stop)
+        else:
+            raise _error(data[start:stop])
 
     def _take_end_of_rows(self, data: bytes, start: int, stop: int) -> None:
-        if stop - start == _EOF_BYTES:
-            status = data[start + 3]
-        else:
-            _, start = _integer(data, start + 1)
-            _, start = _integer(data, start)
-            status = data[start]
+        status = data[start + 3] if stop - start == _EOF_BYTES else _ok(data, start, stop)[2]
         self._add(Result(self._rows), status)
 
     def _take_ok(self, data: bytes, start: int, stop: int) -> None:
-        affected, start = _integer(data, start + 1)
-        last_insert_id, start = _integer(data, start)
-        if start + 2 > stop:
-            raise ProtocolSurprise("an OK that is cut short")
-        self._add(Result((), affected, last_insert_id), data[start])
+        affected, last_insert_id, status = _ok(data, start, stop)
+        self._add(Result((), affected, last_insert_id), status)
 
     def _add(self, result: Result, status: int) -> None:
         self.results.append(result)
         self._take = self._take_first
         self._complete = not status & _MORE_RESULTS
+
+
+def _ok(data: bytes, start: int, stop: int) -> tuple[int, int, int]:
+    """Rows affected, the last id, and the first byte of the status."""
+    affected, start = _integer(data, start + 1)
+    last_insert_id, start = _integer(data, start)
+    if start + 2 > stop:
+        raise ProtocolSurprise("an OK that is cut short")
+    return affected, last_insert_id, data[start]
 
 
 def _row(data: bytes, start: int, stop: int, decoders: list[_Decoder]) -> Row:
@@ -194,6 +200,9 @@ def _row(data: bytes, start: int, stop: int, decoders: list[_Decoder]) -> Row:
             values.append(None)
             start += 1
             continue
+        elif size == _TWO_BYTES:  # as `_integer` would
+            size = data[start + 1] | data[start + 2] << 8
+            start += 3
         else:
             size, start = _integer(data, start)
         end = start + size
@@ -204,10 +213,6 @@ def _row(data: bytes, start: int, stop: int, decoders: list[_Decoder]) -> Row:
     return tuple(values)
 
 
-def _size(data: bytes, start: int) -> int:
-    return data[start] | data[start + 1] << 8 | data[start + 2] << 16
-
-
 def _integer(data: bytes, start: int) -> tuple[int, int]:
     """A length-encoded integer, and where what follows it begins."""
     first = data[start]
@@ -215,7 +220,7 @@ def _integer(data: bytes, start: int) -> tuple[int, int]:
         return first, start + 1
     if first in {_NULL, _ERROR}:
         raise ProtocolSurprise("a number that is none")
-    end = start + 1 + (2, 3, 8)[first - 0xFC]
+    end = start + 1 + (2, 3, 8)[first - _TWO_BYTES]
     return int.from_bytes(data[start + 1 : end], "little"), end
 
 
