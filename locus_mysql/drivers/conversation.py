@@ -26,7 +26,7 @@ class Conversation(asyncio.Protocol):
         self._transport = transport
         self._loop = loop
         self._reader: ResultReader | None = None
-        self._answered: asyncio.Future[None] = loop.create_future()
+        self._answered: asyncio.Future[None] | None = None
         self._lost = ""
         transport.set_protocol(self)
 
@@ -39,20 +39,20 @@ class Conversation(asyncio.Protocol):
 
         Raises:
             ErrorPacket: The server answered with an error.
-            OSError: The connection is lost, or the time is over (`TimeoutError`).
-            ProtocolSurprise: This was no answer.
+            OSError: The connection is lost, the time is over (`TimeoutError`), or this is no answer (`ProtocolSurprise`).
         """
         if self._lost:
             raise ConnectionResetError(self._lost)
         self._reader = reader = ResultReader(command.answer_number)
         self._answered = answered = self._loop.create_future()
-        timer = self._loop.call_at(deadline, self._fail, TimeoutError())
+        timer = self._loop.call_at(deadline, self._end, TimeoutError())
         try:
             self._transport.write(command.wire)
             await answered
         finally:
             timer.cancel()
-            self._reader = None
+            answered.cancel()  # else it would log a failure that came together with the task's cancellation
+            self._reader = self._answered = None
         return reader.results
 
     def tell(self, command: Command) -> None:
@@ -68,11 +68,10 @@ class Conversation(asyncio.Protocol):
         try:
             complete = reader.feed(bytes(data))  # a copy only where a transport gives something else
         except Exception as error:
-            self._fail(error)
+            self._end(error)
         else:
-            if complete and not self._answered.done():
-                self._reader = None
-                self._answered.set_result(None)
+            if complete:
+                self._end(None)
 
     def eof_received(self) -> None:
         """Called by the transport when the server has closed its side; the transport then closes."""
@@ -81,12 +80,16 @@ class Conversation(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by the transport when it was closed."""
         self._lost = self._lost or (str(exc) if exc else "") or "the server closed the connection"
-        self._fail(ConnectionResetError(self._lost))
+        self._end(ConnectionResetError(self._lost))
 
-    def _fail(self, error: Exception) -> None:
+    def _end(self, failure: Exception | None) -> None:
         self._reader = None
-        if not self._answered.done():
-            self._answered.set_exception(error)
+        if self._answered is None or self._answered.done():
+            return
+        if failure is None:
+            self._answered.set_result(None)
+        else:
+            self._answered.set_exception(failure)
 
     def _hear_unasked(self, data: bytes) -> None:
         """What is not an answer ends the conversation, such as the server's word that it closes an idle connection."""
@@ -94,8 +97,8 @@ class Conversation(asyncio.Protocol):
             ResultReader(0).feed(data)
             reason = "the server sent what nobody asked for"
         except ErrorPacket as error:
-            reason = f"{error.errno}: {error.msg}"
-        except ProtocolSurprise as error:
             reason = str(error)
+        except ProtocolSurprise as surprise:
+            reason = str(surprise)
         self._lost = self._lost or reason
         self._transport.abort()

@@ -3,7 +3,7 @@
 Why the blocking side does not use the C extension: measured (Connector 26.10, MySQL 9.7 on the same machine,
 median of 300) it saves 0.06 ms in a packet of five small statements (0.04 against 0.11 ms; over TLS 0.07
 against 0.13) and 0.1 ms in a 60 KB write over TLS (0.28 against 0.38). For that it would need a second way to
-settle TLS, no other thread could abort its calls, it has no `cmd_query_iter`, and where Python brought an
+settle TLS, no other thread could abort its calls, it has no socket to read results from, and where Python brought an
 OpenSSL before 3.2 it cannot be imported at all (Debian 12). What looked like the pure side's slowness was
 Nagle's algorithm, which Connector/Python leaves on: 44 ms for each 60 KB write over TLS. `sockets.configure`
 switches it off.

@@ -47,8 +47,11 @@ class ErrorPacket(Exception):
         self.errno = errno
         self.msg = msg
 
+    def __str__(self) -> str:
+        return f"{self.errno}: {self.msg}"
 
-class ProtocolSurprise(Exception):
+
+class ProtocolSurprise(ConnectionError):
     """The bytes are no answer to a query: nothing that follows on the connection can be trusted."""
 
 
