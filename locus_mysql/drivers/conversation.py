@@ -39,7 +39,8 @@ class Conversation(asyncio.Protocol):
 
         Raises:
             ErrorPacket: The server answered with an error.
-            OSError: The connection is lost, the time is over (`TimeoutError`), or this is no answer (`ProtocolSurprise`).
+            OSError: The connection is lost, the time is over (`TimeoutError`), or this was no answer
+                (`ProtocolSurprise`).
         """
         if self._lost:
             raise ConnectionResetError(self._lost)

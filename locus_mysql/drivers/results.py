@@ -18,7 +18,10 @@ from .base import Result, Row, Value
 from .commands import LARGEST_PART
 from .values import decoder
 
+#: Size and number; and with them the first byte, which tells what a packet is.
 _HEADER_BYTES = 4
+_BEGINNING_BYTES = _HEADER_BYTES + 1
+
 _OK, _LOCAL_FILE, _END, _ERROR = 0x00, 0xFB, 0xFE, 0xFF
 _NULL, _TWO_BYTES = 0xFB, 0xFC
 _MORE_RESULTS = 0x08
@@ -68,7 +71,7 @@ class ResultReader:
         self._number = number
         self._pieces: list[bytes] = []
         self._have = 0
-        self._need = _HEADER_BYTES
+        self._need = _BEGINNING_BYTES
         self._parts: list[bytes] = []  # of a packet too large for one header
         self._take = self._take_first
         self._columns = 0
@@ -96,9 +99,7 @@ class ResultReader:
             if start != len(data):
                 raise ProtocolSurprise("more than an answer")
             return True
-        rest = data[start:]
-        self._pieces, self._have = [rest], len(rest)
-        self._need = _HEADER_BYTES + (int.from_bytes(rest[:3], "little") if len(rest) >= _HEADER_BYTES else 0)
+        self._wait_for_more(data[start:])
         return False
 
     def _take_packets(self, data: bytes) -> int:
@@ -111,8 +112,8 @@ class ResultReader:
             stop = body + size
             if stop > last:
                 break
-            if data[body - 1] != number and data[body] != _ERROR:  # the server's last word has another number
-                raise ProtocolSurprise("a packet out of order")
+            if data[body - 1] != number:
+                _refuse_unless_error(data[body])
             number = (number + 1) & 0xFF
             if size == LARGEST_PART or self._parts:
                 self._take_part(data[body:stop])
@@ -123,6 +124,14 @@ class ResultReader:
             body = stop + _HEADER_BYTES
         self._number = number
         return body - _HEADER_BYTES
+
+    def _wait_for_more(self, rest: bytes) -> None:
+        """Keep the beginning of a packet until the whole of it is here."""
+        self._pieces, self._have, self._need = [rest], len(rest), _BEGINNING_BYTES
+        if len(rest) >= _BEGINNING_BYTES:
+            if rest[3] != self._number:
+                _refuse_unless_error(rest[4])
+            self._need = _HEADER_BYTES + int.from_bytes(rest[:3], "little")
 
     def _take_part(self, part: bytes) -> None:
         self._parts.append(part)
@@ -182,6 +191,12 @@ class ResultReader:
         self.results.append(result)
         self._take = self._take_first
         self._complete = not status & _MORE_RESULTS
+
+
+def _refuse_unless_error(kind: int) -> None:
+    """A packet has another number than is due: only the server's last word may, such as that it shuts down."""
+    if kind != _ERROR:
+        raise ProtocolSurprise("a packet out of order")
 
 
 def _ok(data: bytes, start: int, stop: int) -> tuple[int, int, int]:

@@ -120,7 +120,7 @@ OK = b"\0\0\0\2\0\0\0"
         (framed([OK], number=2), "out of order"),
         (framed([OK]) + framed([OK], number=2), "more than"),
         (framed([OK, OK]) + b"\0", "more than"),
-        (framed([b""]), "empty"),
+        (framed([b"", OK]), "empty"),
         (framed([b"\xfb/etc/passwd"]), "neither rows"),
         (framed([b"\xfe\0\0\2\0"]), "neither rows"),
         (framed([b"\x01\x02"]), "number of columns"),
@@ -129,7 +129,7 @@ OK = b"\0\0\0\2\0\0\0"
         (encoded([Rows([TEXT], [(b"a", b"b")])]), "another size"),
         (encoded([Rows([TEXT, TEXT], [(b"a",)])]), r"another size|cannot be read"),
         (encoded([Rows([TEXT], [(b"\xff\xff",)])]), "cannot be read"),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n" + bytes(2**23), "out of order"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "out of order"),
     ],
 )
 def test_what_is_no_answer_is_refused(data: bytes, surprise: str) -> None:
