@@ -36,6 +36,9 @@ _FIXED_LENGTH = 0x0C
 
 _Decoder: TypeAlias = Callable[[bytes], Value]
 
+#: Takes one packet: the bytes it stands in, and its place there.
+_Step: TypeAlias = Callable[["ResultReader", bytes, int, int], None]
+
 
 class ErrorPacket(Exception):
     """The server answered with an error.
@@ -73,10 +76,11 @@ class ResultReader:
         self._have = 0
         self._need = _BEGINNING_BYTES
         self._parts: list[bytes] = []  # of a packet too large for one header
-        self._take = self._take_first
+        self._take: _Step = ResultReader._take_first  # not a bound method, which would make a cycle
         self._columns = 0
         self._decoders: list[_Decoder] = []
         self._rows: list[Row] = []
+        self._refusal: tuple[int, str] | None = None
         self._complete = False
 
     def feed(self, piece: bytes) -> bool:
@@ -98,6 +102,8 @@ class ResultReader:
         if self._complete:
             if start != len(data):
                 raise ProtocolSurprise("more than an answer")
+            if self._refusal is not None:
+                raise ErrorPacket(*self._refusal)
             return True
         self._wait_for_more(data[start:])
         return False
@@ -118,7 +124,7 @@ class ResultReader:
             if size == LARGEST_PART or self._parts:
                 self._take_part(data[body:stop])
             elif size:
-                self._take(data, body, stop)
+                self._take(self, data, body, stop)
             else:
                 raise ProtocolSurprise("an empty packet")
             body = stop + _HEADER_BYTES
@@ -138,7 +144,7 @@ class ResultReader:
         if len(part) < LARGEST_PART:
             whole = b"".join(self._parts)
             self._parts = []
-            self._take(whole, 0, len(whole))
+            self._take(self, whole, 0, len(whole))
 
     def _take_first(self, data: bytes, start: int, stop: int) -> None:
         """The first packet of a result: OK, an error, or the number of columns."""
@@ -146,7 +152,7 @@ class ResultReader:
         if kind == _OK:
             self._take_ok(data, start, stop)
         elif kind == _ERROR:
-            raise _error(data[start:stop])
+            self._take_error(data[start:stop])
         elif kind in {_LOCAL_FILE, _END}:
             raise ProtocolSurprise("neither rows nor their absence")
         else:
@@ -154,7 +160,7 @@ class ResultReader:
             if start != stop:
                 raise ProtocolSurprise("a number of columns that is none")
             self._decoders, self._rows = [], []
-            self._take = self._take_column
+            self._take = ResultReader._take_column
 
     def _take_column(self, data: bytes, start: int, stop: int) -> None:
         fixed = stop - _FIXED_BYTES
@@ -162,11 +168,11 @@ class ResultReader:
             raise ProtocolSurprise("a column's definition that is none")
         self._decoders.append(decoder(data[fixed + 7], data[fixed + 1] | data[fixed + 2] << 8))
         if len(self._decoders) == self._columns:
-            self._take = self._take_end_of_columns
+            self._take = ResultReader._take_end_of_columns
 
     def _take_end_of_columns(self, data: bytes, start: int, stop: int) -> None:
         """An EOF packet; without those, what comes here is a row or the end of the rows."""
-        self._take = self._take_row
+        self._take = ResultReader._take_row
         if data[start] != _END or stop - start != _EOF_BYTES:
             self._take_row(data, start, stop)
 
@@ -177,7 +183,7 @@ class ResultReader:
         elif kind == _END:
             self._take_end_of_rows(data, start, stop)
         else:
-            raise _error(data[start:stop])
+            self._take_error(data[start:stop])
 
     def _take_end_of_rows(self, data: bytes, start: int, stop: int) -> None:
         status = data[start + 3] if stop - start == _EOF_BYTES else _ok(data, start, stop)[2]
@@ -187,9 +193,15 @@ class ResultReader:
         affected, last_insert_id, status = _ok(data, start, stop)
         self._add(Result((), affected, last_insert_id), status)
 
+    def _take_error(self, packet: bytes) -> None:
+        """``ff``, the number, ``#`` with five characters of state, and the message."""
+        message = packet[9:] if packet[3:4] == b"#" else packet[3:]
+        self._refusal = int.from_bytes(packet[1:3], "little"), message.decode(errors="replace")
+        self._complete = True
+
     def _add(self, result: Result, status: int) -> None:
         self.results.append(result)
-        self._take = self._take_first
+        self._take = ResultReader._take_first
         self._complete = not status & _MORE_RESULTS
 
 
@@ -240,9 +252,3 @@ def _integer(data: bytes, start: int) -> tuple[int, int]:
         raise ProtocolSurprise("a number that is none")
     end = start + 1 + (2, 3, 8)[first - _TWO_BYTES]
     return int.from_bytes(data[start + 1 : end], "little"), end
-
-
-def _error(packet: bytes) -> ErrorPacket:
-    """``ff``, the number, ``#`` with five characters of state, and the message."""
-    message = packet[9:] if packet[3:4] == b"#" else packet[3:]
-    return ErrorPacket(int.from_bytes(packet[1:3], "little"), message.decode(errors="replace"))

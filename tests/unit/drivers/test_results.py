@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Sequence
 
 import pytest
@@ -120,6 +122,7 @@ OK = b"\0\0\0\2\0\0\0"
         (framed([OK], number=2), "out of order"),
         (framed([OK]) + framed([OK], number=2), "more than"),
         (framed([OK, OK]) + b"\0", "more than"),
+        (framed([b"\xff\x10\x04no", OK]), "more than"),
         (framed([b"", OK]), "empty"),
         (framed([b"\xfb/etc/passwd"]), "neither rows"),
         (framed([b"\xfe\0\0\2\0"]), "neither rows"),
@@ -142,3 +145,15 @@ def test_the_server_s_last_word_is_heard_whatever_its_number() -> None:
     with pytest.raises(ErrorPacket) as caught:
         ResultReader(1).feed(data)
     assert caught.value.errno == 4031
+
+
+def test_a_reader_and_its_bytes_are_freed_at_once() -> None:
+    reader = ResultReader()
+    assert reader.feed(encoded([Rows([TEXT], [(b"a",)]), Done()]))
+    gone = weakref.ref(reader)
+    gc.disable()
+    try:
+        del reader
+        assert gone() is None
+    finally:
+        gc.enable()
