@@ -58,12 +58,16 @@ def literal(value: Param) -> bytes:
     if value is None:
         return b"NULL"
     if isinstance(value, bytes):
-        return b"_binary'%b'" % value.replace(b"\\", b"\\\\").replace(b"'", b"''")
+        return b"".join((b"_binary'", _escaped(value), b"'"))
     if isinstance(value, str):
-        return b"'%b'" % value.encode().replace(b"\\", b"\\\\").replace(b"'", b"''")
+        return b"".join((b"'", _escaped(value.encode()), b"'"))
     if isinstance(value, int):
         return b"%d" % value
     raise TypeError(f"A parameter must be str, bytes, int or None, not {type(value).__name__}.")
+
+
+def _escaped(value: bytes) -> bytes:
+    return value.replace(b"\\", b"\\\\").replace(b"'", b"''")
 
 
 def _render_one(statement: Statement) -> bytes:
