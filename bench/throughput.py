@@ -21,7 +21,7 @@ from typing import Any
 
 from locus.core.state import AgentState
 
-from locus_mysql.drivers.base import DriverError
+from locus_mysql.drivers.base import DriverError, ServerError
 from locus_mysql.engine import asynchronous
 from locus_mysql.engine.retry import Retry
 
@@ -39,6 +39,8 @@ SAVES_PER_CONVERSATION = 25
 SLICES = 5
 SLICE_S = 1.0
 DRIVERS = ("mysql-connector", "aiomysql")
+#: ER_LOCK_WAIT_TIMEOUT and ER_LOCK_DEADLOCK.
+LOCK_WAITS = {1205, 1213}
 
 
 @dataclass
@@ -49,6 +51,7 @@ class Tally:
     seconds: float = 0.0
     failures: Counter[str] = field(default_factory=Counter)
     retries: int = 0
+    lock_waits: int = 0
 
     def summary(self) -> dict[str, Any]:
         """Saves per second, 50th and 99th percentile of the time that a save took, failures and retries."""
@@ -61,6 +64,7 @@ class Tally:
             "failed": sum(self.failures.values()),
             "failures": dict(self.failures),
             "retries": self.retries,
+            "retries_after_lock_waits": self.lock_waits,
         }
 
 
@@ -151,7 +155,10 @@ def counted_retries(tally: Tally) -> Iterator[None]:
     class CountedRetry(Retry):
         def wait_after(self, error: DriverError) -> float:
             wait_s = super().wait_after(error)
-            tally.retries += 1
+            if isinstance(error, ServerError) and error.errno in LOCK_WAITS:
+                tally.lock_waits += 1
+            else:
+                tally.retries += 1
             return wait_s
 
     engine: Any = asynchronous
@@ -180,10 +187,15 @@ def table(result: dict[str, Any]) -> str:
                 f"{one['p50_ms']:.1f}",
                 f"{one['p99_ms']:.1f}",
                 str(one["failed"]),
-                str(one["retries"]) if name.startswith("locus-mysql") else "unknown",
+                _retries(one) if name.startswith("locus-mysql") else "unknown",
             ]
             for name, one in measured.items()
         ]
         headings = [f"{at_once} at once", "saves/s", "times built-in", "p50, ms", "p99, ms", "failed", "retried"]
         parts.append(markdown_table(headings, rows))
     return "\n\n".join(parts)
+
+
+def _retries(one: dict[str, Any]) -> str:
+    lock_waits = one["retries_after_lock_waits"]
+    return f"{one['retries']} and {lock_waits} after lock waits" if lock_waits else str(one["retries"])
