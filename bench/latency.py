@@ -19,7 +19,7 @@ from pydantic_core import from_json
 from locus_mysql.integrations.locus import encode_state
 
 from . import contestants, workloads
-from .contestants import BUILT_IN, DRIVERS, POSTGRESQL, REDIS, SYNC_DRIVERS, Contestant, check_same
+from .contestants import BUILT_IN, DRIVERS, OURS, POSTGRESQL, REDIS, SYNC_DRIVERS, Contestant, check_same
 from .database import fresh_database
 from .floor import FLOORS, Floor, floor_of
 from .markdown import markdown_table
@@ -161,14 +161,28 @@ def _prepared(function: Callable[[Any], object], argument: Any) -> Callable[[], 
 
 
 def table(result: dict[str, Any]) -> str:
-    """Medians, 95th percentiles and ratios: for each workload a table of saves and one of loads."""
-    parts = []
+    """Medians of the main contestants; for each workload all of them, with 95th percentiles and ratios."""
+    parts = ["### Save / load, median ms", _short(result["workloads"])]
     for name, one in result["workloads"].items():
         about = f"{one['messages']:,} messages, {one['bytes'] / 1e3:,.0f} KB of JSON, {one['rounds']} rounds"
         for what in ("save", "load"):
             parts += [f"### {what.capitalize()}, {title(name)}", f"{about}.", _ratios(one["contestants"], what)]
     parts += ["### In the process alone, ms", _codec(result["workloads"])]
     return "\n\n".join([*parts, f"Garbage collector: {result['garbage_collector']}."])
+
+
+def _short(measured: dict[str, dict[str, Any]]) -> str:
+    names = (OURS, BUILT_IN, POSTGRESQL, REDIS, floor_of(OURS))
+    rows = [
+        [name, *(_save_and_load(one["contestants"][name]) for one in measured.values())]
+        for name in names
+        if all(name in one["contestants"] for one in measured.values())
+    ]
+    return markdown_table(["messages", *measured], rows)
+
+
+def _save_and_load(own: dict[str, float]) -> str:
+    return " / ".join(f"{own[f'{what}_ms']:.{1 if own[f'{what}_ms'] >= 10 else 2}f}" for what in ("save", "load"))
 
 
 def title(workload: str) -> str:
