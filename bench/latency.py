@@ -27,9 +27,10 @@ from .peers import Peers, peers
 from .workloads import Workload
 
 WARM_UP_ROUNDS = 3
-#: Measured rounds by the number of messages; what is not a number has the last.
+#: Measured rounds by the number of messages.
 ROUNDS = {10: 120, 100: 100, 1000: 60, 5000: 24}
-OTHER_ROUNDS = 30
+LARGE_ROUNDS = 30
+COMPACTED_ROUNDS = 60
 CODEC_ROUNDS = 30
 
 
@@ -73,9 +74,11 @@ async def _measure(dsn: str, quick: bool) -> dict[str, Any]:
             workload = await workloads.of_size(size)
             result["workloads"][workload.name] = await _run(dsn, found, workload, 8 if quick else ROUNDS[size])
         if not quick:
-            for make in (workloads.of_large_outputs, workloads.of_compaction):
-                workload = await make()
-                result["workloads"][workload.name] = await _run(dsn, found, workload, OTHER_ROUNDS)
+            for workload, rounds in (
+                (await workloads.of_large_outputs(), LARGE_ROUNDS),
+                (await workloads.of_compaction(), COMPACTED_ROUNDS),
+            ):
+                result["workloads"][workload.name] = await _run(dsn, found, workload, rounds)
     return result
 
 
