@@ -10,6 +10,7 @@ from locus.memory.retention import stamp_messages
 from bench import contestants, latency, throughput
 from bench.contestants import DRIVERS, SYNC_DRIVERS, check_same
 from bench.floor import FLOORS, floor_of
+from bench.throughput import Conversation
 from bench.workloads import Workload
 from locus_mysql import MySQLConfig
 from locus_mysql.drivers.base import ConnectionLost, ServerError
@@ -79,20 +80,40 @@ async def test_latency_of_a_contestant_that_loads_another_state_is_not_measured(
         await latency._in_turn([Forgetful()], Workload("two", STATES[0], STATES[1:]), 4)
 
 
+def conversation(states: list[AgentState]) -> Conversation:
+    return Conversation("talk", states, place=0)
+
+
 async def test_throughput_counts_saves_and_failures() -> None:
     tally = throughput.Tally()
 
-    await throughput._slice(Failing(), STATES, 2, "slice", tally, 0.02)
+    await throughput._slice(Failing(), [conversation(STATES), conversation(STATES)], tally, 0.02)
 
     assert tally.failures["OSError"] > 0
     assert abs(tally.failures["OSError"] - len(tally.waits_ms)) <= 2
 
 
 async def test_throughput_of_a_contestant_that_lost_a_save_is_not_measured() -> None:
+    talk = conversation([STATES[0], *[STATES[1]] * 1_000_000])
     with pytest.raises(AssertionError, match="another state"):
-        await throughput._slice(
-            Forgetful(), [STATES[0], *[STATES[1]] * 1_000_000], 1, "slice", throughput.Tally(), 0.01
-        )
+        await throughput._slice(Forgetful(), [talk], throughput.Tally(), 0.01)
+
+
+async def test_conversations_at_once_are_at_different_places_and_begin_anew_in_a_new_thread() -> None:
+    dictionary = Dictionary()
+
+    first, second = await throughput.begun(dictionary, [*STATES, *STATES], "two", 2)
+
+    assert (first.place, second.place) == (1, 3)
+    assert dictionary.kept == {"two/0/0": STATES[0], "two/1/0": STATES[0]}
+    second.go_on()
+    assert (second.thread_id, second.state, second.stored) == ("two/1/1", STATES[0], None)
+
+
+async def test_throughput_is_measured_with_every_message_of_a_conversation() -> None:
+    states = await throughput.conversation_states()
+
+    assert [len(state.messages) for state in states] == list(range(2, throughput.MESSAGES + 2))
 
 
 def test_repeated_batches_are_counted_and_those_after_lock_waits_apart() -> None:
