@@ -145,8 +145,8 @@ def codec_costs(state: AgentState) -> dict[str, float]:
         "locus-mysql: state to text": lambda: encode_state(state),
         "Locus: to_checkpoint()": state.to_checkpoint,
         "Locus: to_checkpoint(), model_dump_json()": lambda: (state.to_checkpoint(), state.model_dump_json()),
-        "text to dict (pydantic_core.from_json)": lambda: from_json(text),
-        "from_checkpoint() of that dict": _prepared(AgentState.from_checkpoint, from_json(text)),
+        "text to dict (pydantic_core.from_json)": lambda: from_json(text, cache_strings="keys"),
+        "from_checkpoint() of that dict": _prepared(AgentState.from_checkpoint, from_json(text, cache_strings="keys")),
         "model_validate_json() of the text": lambda: AgentState.model_validate_json(text),
     }
     times: dict[str, list[float]] = {name: [] for name in ways}
