@@ -28,8 +28,8 @@ from .workloads import Workload
 
 WARM_UP_ROUNDS = 3
 #: Measured rounds by the number of messages.
-ROUNDS = {10: 120, 100: 100, 1000: 60, 5000: 24}
-LARGE_ROUNDS = 30
+ROUNDS = {10: 80, 100: 80, 1000: 40, 5000: 20}
+LARGE_ROUNDS = 24
 COMPACTED_ROUNDS = 60
 CODEC_ROUNDS = 30
 
