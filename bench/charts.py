@@ -29,7 +29,7 @@ COLOURS = {
     FLOOR: "#000000",
 }
 OTHER_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
-MARKERS = "osD^vPX*"
+MARKERS = "osD^vPX"  # one fewer than colours, so that lines of one colour differ
 LABEL_HEIGHT = 0.052  # of the axes' height
 
 STYLE = {
@@ -138,7 +138,12 @@ def storage(results: Results) -> Figure:
         Line("Locus built-in MySQL", turns, _millions(growth["builtin_bytes"]), COLOURS[BUILT_IN]),
         Line("the final state alone", turns, _millions(growth["final_state_bytes"]), "#999999", dashed=True),
     ]
-    return _chart(lines, "Stored, MB: lower is better", "turns of the conversation", (1, 10, 100, 1000))
+    return _chart(
+        lines,
+        "Stored, MB: lower is better",
+        "turns of the conversation",
+        [tick for tick in (1, 10, 100, 1000) if tick <= turns[-1]],
+    )
 
 
 def operations(results: Results) -> Figure:
@@ -149,12 +154,14 @@ def operations(results: Results) -> Figure:
         Line(name, sizes, list(times.values()), OTHER_COLOURS[number % len(OTHER_COLOURS)])
         for number, (name, times) in enumerate(measured.items())
     ]
-    return _chart(lines, "Median ms: flat is good", "checkpoints in the table", sizes, height=6.5)
+    return _chart(lines, "Median ms: flat is good", "checkpoints in the table", sizes, height=6.5, width=0.46)
 
 
-def _chart(lines: Sequence[Line], title: str, x_label: str, x_ticks: Sequence[float], height: float = 4.6) -> Figure:
+def _chart(
+    lines: Sequence[Line], title: str, x_label: str, x_ticks: Sequence[float], height: float = 4.6, width: float = 0.6
+) -> Figure:
     figure = Figure(figsize=(9.0, height), layout=None)
-    axes = figure.add_axes((0.085, 0.13, 0.60, 0.77))
+    axes = figure.add_axes((0.085, 0.13, width, 0.77))
     axes.set_xscale("log")
     axes.set_yscale("log")
     for marker, line in zip(MARKERS * 3, lines, strict=False):
