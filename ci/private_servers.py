@@ -261,10 +261,10 @@ exec "$prefix/{loader}" {options} --library-path "$prefix/{Path(loader).parent}:
 @contextlib.contextmanager
 def home_for(account: Account) -> Iterator[Path]:
     """Make a folder for a server's data, which its account can reach; remove it at the end."""
-    parent = make_folder(CACHE / "servers")
+    parent, prefix = make_folder(CACHE / "servers"), ""  # where ci/mysql clears up after runs that were killed
     if not account.reaches(parent):
-        parent = Path(tempfile.gettempdir())
-    home = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=parent))
+        parent, prefix = Path(tempfile.gettempdir()), "locus-mysql-"
+    home = Path(tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-", dir=parent))
     try:
         yield home
     finally:
