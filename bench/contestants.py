@@ -15,8 +15,10 @@ from .peers import Peers
 
 DRIVERS = ("mysql-connector", "aiomysql", "pymysql", "asyncmy")
 SYNC_DRIVERS = ("mysql-connector", "pymysql")
-#: Connections that each contestant may open: the default of all, but of Redis' client, which knows no limit that waits.
+#: Connections that each contestant may open: the default of all but Redis' client.
 POOL_SIZE = 10
+#: Redis' client does not wait for a free connection, but fails beyond its limit of 100.
+REDIS_POOL_SIZE = 256
 
 OURS = "locus-mysql, mysql-connector"
 BUILT_IN = "Locus built-in MySQL"
@@ -105,7 +107,7 @@ def on_other_servers(peers: Peers) -> Iterator[Contestant]:
     if peers.redis is not None:
         from locus.memory.backends.adapters import redis_checkpointer
 
-        yield Asynchronous(REDIS, redis_checkpointer(peers.redis.url))
+        yield Asynchronous(REDIS, redis_checkpointer(f"{peers.redis.url}?max_connections={REDIS_POOL_SIZE}"))
 
 
 def check_same(name: str, loaded: AgentState | None, saved: AgentState) -> None:
