@@ -36,6 +36,8 @@ CONCURRENCY = (1, 8, 32, 128)
 MESSAGES = 100
 SLICES = 4
 SLICE_S = 1.0
+#: Each opens its connections before it is measured.
+WARM_UP_S = 0.5
 #: Conversations whose newest state is loaded and compared after each slice.
 CHECKED = 16
 DRIVERS = ("mysql-connector", "aiomysql")
@@ -122,11 +124,12 @@ async def _measure(dsn: str, concurrency: Sequence[int], slices: int) -> dict[st
         ]
         for contestant in everyone:
             stack.push_async_callback(contestant.close)
-            await _slice(contestant, await begun(contestant, states, "warm-up", 1), Tally(), SLICE_S / 4)
         for at_once in concurrency:
             print(f"bench: throughput, {at_once} conversations", file=sys.stderr, flush=True)
             tallies = {contestant.name: Tally() for contestant in everyone}
             talks = {one.name: await begun(one, states, str(at_once), at_once) for one in everyone}
+            for contestant in everyone:
+                await _slice(contestant, talks[contestant.name], Tally(), WARM_UP_S)
             for _ in range(slices):
                 source.shuffle(everyone)
                 for contestant in everyone:
