@@ -1,0 +1,239 @@
+"""How many saves a second one process makes for 1 to 128 conversations at once, and how long each waits.
+
+Every conversation has its own thread id and saves each of its messages as it comes, from the first to the hundredth;
+then a new one begins. They start at different places, so at any time they are of all sizes. The contestants run by
+turns, in short slices, so that a busy minute of the machine hits all of them; conversations go on in the next slice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from locus.core.state import AgentState
+
+from locus_mysql.drivers.base import DriverError, ServerError
+from locus_mysql.engine import asynchronous
+from locus_mysql.engine.retry import Retry
+
+from . import contestants
+from .contestants import POOL_SIZE, Contestant, check_same
+from .database import fresh_database
+from .markdown import markdown_table
+from .peers import peers
+from .states import agent_state
+
+CONCURRENCY = (1, 8, 32, 128)
+MESSAGES = 100
+SLICES = 4
+SLICE_S = 1.0
+#: Each opens its connections before it is measured.
+WARM_UP_S = 0.5
+#: Conversations whose newest state is loaded and compared after each slice.
+CHECKED = 16
+DRIVERS = ("mysql-connector", "aiomysql")
+#: ER_LOCK_WAIT_TIMEOUT and ER_LOCK_DEADLOCK.
+LOCK_WAITS = {1205, 1213}
+
+
+@dataclass
+class Conversation:
+    """One of those that go on at once: it saves its states one after the other, then begins anew in a new thread."""
+
+    name: str
+    states: Sequence[AgentState]
+    place: int
+    number: int = 0
+    stored: AgentState | None = None
+
+    @property
+    def thread_id(self) -> str:
+        """The thread of the conversation that goes on now."""
+        return f"{self.name}/{self.number}"
+
+    @property
+    def state(self) -> AgentState:
+        """The state to save next."""
+        return self.states[self.place]
+
+    def go_on(self) -> None:
+        """Have another message."""
+        self.place += 1
+        if self.place == len(self.states):
+            self.place = 0
+            self.number += 1
+            self.stored = None
+
+
+@dataclass
+class Tally:
+    """What one contestant did at one concurrency."""
+
+    waits_ms: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    failures: Counter[str] = field(default_factory=Counter)
+    retries: int = 0
+    lock_waits: int = 0
+
+    def summary(self) -> dict[str, Any]:
+        """Saves per second, 50th and 99th percentile of the time that a save took, failures and retries."""
+        percentiles = statistics.quantiles(self.waits_ms, n=100)
+        return {
+            "saves_per_s": len(self.waits_ms) / self.seconds,
+            "p50_ms": percentiles[49],
+            "p99_ms": percentiles[98],
+            "saves": len(self.waits_ms),
+            "failed": sum(self.failures.values()),
+            "failures": dict(self.failures),
+            "retries": self.retries,
+            "retries_after_lock_waits": self.lock_waits,
+        }
+
+
+def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
+    """Measure each concurrency; ``quick``: two of them, one slice."""
+    return asyncio.run(_measure(dsn, (1, 32) if quick else CONCURRENCY, 1 if quick else SLICES))
+
+
+async def _measure(dsn: str, concurrency: Sequence[int], slices: int) -> dict[str, Any]:
+    states = await conversation_states()
+    source = random.Random(3)
+    result: dict[str, Any] = {
+        "messages": MESSAGES,
+        "pool_size": POOL_SIZE,
+        "slices": slices,
+        "slice_s": SLICE_S,
+        "concurrency": {},
+    }
+    async with AsyncExitStack() as stack:
+        found = stack.enter_context(peers())
+        own = stack.enter_context(fresh_database(dsn))
+        everyone: list[Contestant] = [
+            *(contestants.ours(own, driver) for driver in DRIVERS),
+            contestants.built_in(own),
+            *contestants.on_other_servers(found),
+        ]
+        for contestant in everyone:
+            stack.push_async_callback(contestant.close)
+        for at_once in concurrency:
+            print(f"bench: throughput, {at_once} conversations", file=sys.stderr, flush=True)
+            tallies = {contestant.name: Tally() for contestant in everyone}
+            talks = {one.name: await begun(one, states, str(at_once), at_once) for one in everyone}
+            for contestant in everyone:
+                await _slice(contestant, talks[contestant.name], Tally(), WARM_UP_S)
+            for _ in range(slices):
+                source.shuffle(everyone)
+                for contestant in everyone:
+                    await _slice(contestant, talks[contestant.name], tallies[contestant.name], SLICE_S)
+            result["concurrency"][str(at_once)] = {
+                name: tallies[name].summary() for name in sorted(tallies, key=str.casefold)
+            }
+        result["missing"] = found.missing
+    return result
+
+
+async def conversation_states() -> list[AgentState]:
+    """A real agent's conversation after each of its messages, from the first question on."""
+    whole = await agent_state(MESSAGES)
+    return [
+        whole.model_copy(update={"messages": whole.messages[: number + 1]}) for number in range(1, len(whole.messages))
+    ]
+
+
+async def begun(contestant: Contestant, states: Sequence[AgentState], name: str, number: int) -> list[Conversation]:
+    """So many conversations at evenly spread places, saved as they are there; not measured."""
+    talks = []
+    for one in range(number):
+        talk = Conversation(f"{name}/{one}", states, place=one * len(states) // number)
+        await contestant.save(talk.state, talk.thread_id)
+        talk.stored = talk.state
+        talk.go_on()
+        talks.append(talk)
+    return talks
+
+
+async def _slice(contestant: Contestant, talks: Sequence[Conversation], tally: Tally, seconds: float) -> None:
+    gc.collect()
+    begin = time.perf_counter()
+    with counted_retries(tally):
+        await asyncio.gather(*(_converse(contestant, talk, tally, begin + seconds) for talk in talks))
+    tally.seconds += time.perf_counter() - begin
+    for talk in talks[:CHECKED]:
+        if talk.stored is not None:
+            check_same(contestant.name, await contestant.load(talk.thread_id), talk.stored)
+
+
+async def _converse(contestant: Contestant, talk: Conversation, tally: Tally, end: float) -> None:
+    while time.perf_counter() < end:
+        begin = time.perf_counter()
+        try:
+            await contestant.save(talk.state, talk.thread_id)
+        except Exception as error:  # of any library; counted and told
+            tally.failures[type(error).__name__] += 1
+            talk.stored = None  # it may be this state or the one before
+        else:
+            tally.waits_ms.append((time.perf_counter() - begin) * 1000)
+            talk.stored = talk.state
+        talk.go_on()
+
+
+@contextmanager
+def counted_retries(tally: Tally) -> Iterator[None]:
+    """Count the batches that this project's engine repeats meanwhile."""
+
+    class CountedRetry(Retry):
+        def wait_after(self, error: DriverError) -> float:
+            wait_s = super().wait_after(error)
+            if isinstance(error, ServerError) and error.errno in LOCK_WAITS:
+                tally.lock_waits += 1
+            else:
+                tally.retries += 1
+            return wait_s
+
+    engine: Any = asynchronous
+    engine.Retry = CountedRetry
+    try:
+        yield
+    finally:
+        engine.Retry = Retry
+
+
+def table(result: dict[str, Any]) -> str:
+    """One table for each concurrency."""
+    parts = [
+        f"Conversations of 1 to {result['messages']} messages, each saving one message more at a time; "
+        f"{result['slices']} slices of {result['slice_s']:g} s for each contestant, by turns. At most "
+        f"{result['pool_size']} connections each; Redis' client opens one for each save under way. One process; "
+        f"after each slice {CHECKED} conversations were loaded and compared."
+    ]
+    for at_once, measured in result["concurrency"].items():
+        built_in = measured[contestants.BUILT_IN]["saves_per_s"]
+        rows = [
+            [
+                name,
+                f"{one['saves_per_s']:,.0f}",
+                f"{one['saves_per_s'] / built_in:.1f}",
+                f"{one['p50_ms']:.1f}",
+                f"{one['p99_ms']:.1f}",
+                str(one["failed"]),
+                _retries(one) if name.startswith("locus-mysql") else "unknown",
+            ]
+            for name, one in measured.items()
+        ]
+        headings = [f"{at_once} at once", "saves/s", "times built-in", "p50, ms", "p99, ms", "failed", "retried"]
+        parts.append(markdown_table(headings, rows))
+    return "\n\n".join(parts)
+
+
+def _retries(one: dict[str, Any]) -> str:
+    lock_waits = one["retries_after_lock_waits"]
+    return f"{one['retries']} and {lock_waits} after lock waits" if lock_waits else str(one["retries"])
