@@ -112,7 +112,7 @@ class MySQLConfig(BaseModel):
     search: bool = True
     search_parser: Literal["default", "ngram"] = "default"
     compression: Literal["zlib", "none"] = "zlib"
-    cache_bytes: Annotated[int, Field(ge=0)] = 16_777_216
+    cache_bytes: Annotated[int, Field(ge=0)] = 33_554_432
     pipeline: bool = True
     ddl_mode: Literal["create", "validate", "off"] = "create"
 
