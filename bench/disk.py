@@ -24,22 +24,18 @@ def administrator(dsn: str) -> Iterator[pymysql.cursors.Cursor]:
         autocommit=True,
     )
     with connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION group_concat_max_len = 1000000")
         yield cursor
 
 
 def bytes_in_rows(dsn: str) -> int:
     """What all columns of all rows of a database hold, without indexes and without room between rows."""
-    with administrator(dsn) as cursor:
-        cursor.execute(
-            "SELECT TABLE_NAME, GROUP_CONCAT(CONCAT('COALESCE(LENGTH(`', COLUMN_NAME, '`), 0)') SEPARATOR ' + ')"
-            "  FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() GROUP BY TABLE_NAME"
-        )
-        total = 0
-        for table, lengths in cursor.fetchall():
-            cursor.execute(f"SELECT COALESCE(SUM({lengths}), 0) FROM `{table}`")
-            ((size,),) = cursor.fetchall()
-            total += int(size)
-    return total
+    return _sum_of_lengths(dsn, "TRUE")
+
+
+def bytes_in_text_columns(dsn: str) -> int:
+    """What those columns hold whose names say that they are text to search."""
+    return _sum_of_lengths(dsn, "COLUMN_NAME LIKE '%text%'")
 
 
 def bytes_in_files(dsn: str) -> int:
@@ -51,3 +47,18 @@ def bytes_in_files(dsn: str) -> int:
         )
         ((size,),) = cursor.fetchall()
     return int(size)
+
+
+def _sum_of_lengths(dsn: str, which_columns: str) -> int:
+    with administrator(dsn) as cursor:
+        cursor.execute(
+            "SELECT TABLE_NAME, GROUP_CONCAT(CONCAT('COALESCE(LENGTH(`', COLUMN_NAME, '`), 0)') SEPARATOR ' + ')"
+            "  FROM information_schema.COLUMNS"
+            f" WHERE TABLE_SCHEMA = DATABASE() AND {which_columns} GROUP BY TABLE_NAME"
+        )
+        total = 0
+        for table, lengths in cursor.fetchall():
+            cursor.execute(f"SELECT COALESCE(SUM({lengths}), 0) FROM `{table}`")
+            ((size,),) = cursor.fetchall()
+            total += int(size)
+    return total
