@@ -140,7 +140,8 @@ class Copier:
         if column == "metadata_keys":
             channel_key = _PAIR_KEY.format(name="'channel'", value=f"CONCAT('\"', {channel}, '\"')")
             ticket_key = _PAIR_KEY.format(name="'ticket'", value=ticket)
-            return f"JSON_ARRAY(LEAST({channel_key}, {ticket_key}), GREATEST({channel_key}, {ticket_key}))"
+            keys = f"JSON_ARRAY(LEAST({channel_key}, {ticket_key}), GREATEST({channel_key}, {ticket_key}))"
+            return f"IF(o.metadata IS NULL, NULL, {keys})"
         if kind == "datetime":
             return f"o.`{column}` - INTERVAL {seconds_older} + n.n SECOND"
         return f"o.`{column}`"
