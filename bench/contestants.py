@@ -1,115 +1,126 @@
-"""Who is measured: this project on its drivers, Locus' built-in backend, and the floor."""
+"""Who is measured: this project on its drivers, Locus' built-in backend, and Locus' backends on other servers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 from locus.core.state import AgentState
 from locus.memory.backends.adapters import mysql_checkpointer as built_in_checkpointer
+from locus.memory.retention import MESSAGE_TIME_KEY
 
-from locus_mysql import MySQLConfig, mysql_checkpointer
+from locus_mysql import SyncMySQLCheckpointer, mysql_checkpointer
 
-THREAD = "bench"
+from .peers import Peers
+
+DRIVERS = ("mysql-connector", "aiomysql", "pymysql", "asyncmy")
+SYNC_DRIVERS = ("mysql-connector", "pymysql")
+#: Connections that each contestant may open: the default of all, but of Redis' client, which knows no limit that waits.
+POOL_SIZE = 10
+
+OURS = "locus-mysql, mysql-connector"
+BUILT_IN = "Locus built-in MySQL"
+POSTGRESQL = "Locus PgCheckpointer"
+REDIS = "Locus redis_checkpointer"
 
 
 class Contestant(Protocol):
-    """Saves and loads one conversation."""
+    """Saves and loads conversations."""
 
     name: str
 
-    async def save(self, state: AgentState) -> None:
-        """Save the conversation's state."""
+    async def save(self, state: AgentState, thread_id: str) -> None:
+        """Save a state of a conversation."""
 
-    async def load(self) -> AgentState | None:
-        """Load it."""
+    async def load(self, thread_id: str) -> AgentState | None:
+        """Load the newest one."""
 
     async def close(self) -> None:
         """Close the connections."""
 
 
-class LocusMySQL:
-    """This project."""
+class Asynchronous:
+    """A checkpointer of Locus' interface."""
 
-    def __init__(self, dsn: str, driver: str) -> None:
-        self.name = f"locus-mysql ({driver})"
-        self._checkpointer = mysql_checkpointer(dsn=dsn, driver=driver)
+    def __init__(self, name: str, checkpointer: Any) -> None:
+        self.name = name
+        self._checkpointer = checkpointer
 
-    async def save(self, state: AgentState) -> None:
-        await self._checkpointer.save(state, THREAD + self.name)
+    async def save(self, state: AgentState, thread_id: str) -> None:
+        """See `Contestant.save`."""
+        await self._checkpointer.save(state, thread_id)
 
-    async def load(self) -> AgentState | None:
-        return await self._checkpointer.load(THREAD + self.name)
+    async def load(self, thread_id: str) -> AgentState | None:
+        """See `Contestant.load`."""
+        return await self._checkpointer.load(thread_id)
 
     async def close(self) -> None:
+        """See `Contestant.close`."""
         await self._checkpointer.close()
 
 
-class BuiltIn:
+class Synchronous:
+    """This project without an event loop; the coroutines here never wait."""
+
+    def __init__(self, name: str, checkpointer: SyncMySQLCheckpointer) -> None:
+        self.name = name
+        self._checkpointer = checkpointer
+
+    async def save(self, state: AgentState, thread_id: str) -> None:
+        """See `Contestant.save`."""
+        self._checkpointer.save(state, thread_id)
+
+    async def load(self, thread_id: str) -> AgentState | None:
+        """See `Contestant.load`."""
+        return self._checkpointer.load(thread_id)
+
+    async def close(self) -> None:
+        """See `Contestant.close`."""
+        self._checkpointer.close()
+
+
+def ours(dsn: str, driver: str) -> Contestant:
+    """This project on one driver."""
+    return Asynchronous(f"locus-mysql, {driver}", mysql_checkpointer(dsn=dsn, driver=driver, pool_size=POOL_SIZE))
+
+
+def ours_blocking(dsn: str, driver: str) -> Contestant:
+    """This project's blocking side on one driver."""
+    return Synchronous(
+        f"locus-mysql, {driver}, blocking", SyncMySQLCheckpointer(dsn=dsn, driver=driver, pool_size=POOL_SIZE)
+    )
+
+
+def built_in(dsn: str) -> Contestant:
     """Locus' own MySQL backend, on Connector/Python."""
-
-    name = "Locus built-in (mysql-connector)"
-
-    def __init__(self, dsn: str) -> None:
-        self._checkpointer = built_in_checkpointer(dsn=dsn)
-
-    async def save(self, state: AgentState) -> None:
-        await self._checkpointer.save(state, THREAD)
-
-    async def load(self) -> AgentState | None:
-        return await self._checkpointer.load(THREAD)
-
-    async def close(self) -> None:
-        await self._checkpointer.close()
+    return Asynchronous(BUILT_IN, built_in_checkpointer(dsn=dsn, max_pool_size=POOL_SIZE))
 
 
-class Floor:
-    """The least a durable save and a load can cost: one bare INSERT of the new message, one bare SELECT of the state.
+def on_other_servers(peers: Peers) -> Iterator[Contestant]:
+    """Locus' checkpointers for the servers that could be had."""
+    if peers.postgresql is not None:
+        from locus.memory.backends.pg_checkpointer import PgCheckpointer
 
-    On Connector/Python, with the in-process encoding and decoding that no Locus checkpointer can avoid.
-    """
+        yield Asynchronous(POSTGRESQL, PgCheckpointer(peers.postgresql.url, max_pool_size=POOL_SIZE))
+    if peers.redis is not None:
+        from locus.memory.backends.adapters import redis_checkpointer
 
-    name = "floor (mysql-connector)"
+        yield Asynchronous(REDIS, redis_checkpointer(peers.redis.url))
 
-    def __init__(self, dsn: str) -> None:
-        self._config = MySQLConfig(dsn=dsn)
-        self._connection: Any = None
-        self._whole = b""
 
-    async def _cursor(self) -> Any:
-        from mysql.connector.aio import connect
+def check_same(name: str, loaded: AgentState | None, saved: AgentState) -> None:
+    """Raise unless a contestant loaded what it saved; PgCheckpointer adds the time of saving to messages."""
+    if loaded is None:
+        raise AssertionError(f"{name} loaded nothing")
+    if loaded != saved and _without_times(loaded) != saved:
+        raise AssertionError(f"{name} loaded another state than was saved")
 
-        if self._connection is None:
-            config = self._config
-            self._connection = await connect(
-                host=config.host,
-                port=config.port,
-                user=config.user,
-                password=config.password.get_secret_value(),
-                database=config.database,
-                autocommit=True,
-            )
-            cursor = await self._connection.cursor()
-            await cursor.execute("CREATE TABLE IF NOT EXISTS floor (id INT AUTO_INCREMENT PRIMARY KEY, state LONGBLOB)")
-            await cursor.execute("CREATE TABLE IF NOT EXISTS whole (id INT PRIMARY KEY, state LONGBLOB)")
-        return await self._connection.cursor()
 
-    async def save(self, state: AgentState) -> None:
-        cursor = await self._cursor()
-        state.to_checkpoint()
-        await cursor.execute("INSERT INTO floor (state) VALUES (%s)", (state.messages[-1].model_dump_json().encode(),))
-
-    async def put_whole(self, state: AgentState) -> None:
-        """Store the state for `load`; not measured."""
-        cursor = await self._cursor()
-        self._whole = state.model_dump_json().encode()
-        await cursor.execute("REPLACE INTO whole VALUES (1, %s)", (self._whole,))
-
-    async def load(self) -> AgentState | None:
-        cursor = await self._cursor()
-        await cursor.execute("SELECT state FROM whole WHERE id = 1")
-        await cursor.fetchall()
-        return None
-
-    async def close(self) -> None:
-        if self._connection is not None:
-            await self._connection.close()
+def _without_times(state: AgentState) -> AgentState:
+    messages = tuple(
+        message.model_copy(
+            update={"metadata": {key: value for key, value in message.metadata.items() if key != MESSAGE_TIME_KEY}}
+        )
+        for message in state.messages
+    )
+    return state.model_copy(update={"messages": messages})

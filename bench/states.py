@@ -1,59 +1,78 @@
-"""Real states: what Locus agents with a tool have in memory after a number of messages."""
+"""Real states: what Locus agents with a tool have in memory, and how it grows.
+
+Making 5,000 messages takes a real agent a minute, so what was made is kept in ``.cache/bench-states``.
+"""
 
 from __future__ import annotations
 
-import asyncio
+import gc
+import hashlib
+import json
 import random
-from collections.abc import Sequence
-from itertools import count
+from collections.abc import AsyncIterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
-from locus.agent import Agent
 from locus.core.messages import Message
 from locus.core.state import AgentState
-from locus.memory.backends.memory import MemoryCheckpointer
-from locus.models.base import ModelResponse
-from locus.testing import FunctionModel, text, tool_call
-from locus.tools import tool
+from locus.memory.checkpointer import BaseCheckpointer
 
-WORDS_PER_MESSAGE = 80
-_SYLLABLES = ["ka", "lo", "mi", "ren", "tas", "vel", "dor", "pin", "su", "gra", "che", "no"]
+from . import agents
+from .agents import Assistant, prose
 
-
-def prose(source: random.Random, words: int = WORDS_PER_MESSAGE) -> str:
-    """Made-up words, as many kinds of them as English text has."""
-    return " ".join("".join(source.choices(_SYLLABLES, k=source.randint(1, 4))) for _ in range(words))
+CACHE = Path(__file__).parent.parent / ".cache/bench-states"
+SIZES = (10, 100, 1000, 5000)
 
 
-async def agent_state(messages: int, *, seed: int = 1) -> AgentState:
-    """The state of an agent that answered questions with one tool call each, once it has this many messages."""
-    source = random.Random(seed)
-    serial = count()
+class Newest(BaseCheckpointer):
+    """Keeps the newest state as it is, so that turns of a long conversation take little time."""
 
-    @tool
-    def look_up(topic: str) -> str:
-        """Look a topic up."""
-        return prose(source)
+    def __init__(self) -> None:
+        self.state: AgentState | None = None
 
-    def answer(heard: Sequence[Message], tools: object) -> ModelResponse:
-        if heard[-1].role.value == "tool":
-            return text(prose(source))
-        return tool_call("look_up", topic=f"topic {next(serial)}")
+    async def save(
+        self,
+        state: AgentState,
+        thread_id: str,
+        checkpoint_id: str | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> str:
+        """Keep the state; states are immutable."""
+        self.state = state
+        return checkpoint_id or "newest"
 
-    memory = MemoryCheckpointer()
-    agent = Agent(
-        model=FunctionModel(answer),
-        tools=[look_up],
-        checkpointer=memory,
-        context_window=10_000_000,
-        checkpoint_every_n_iterations=0,
-        system_prompt="Answer from what you look up.",
-    )
+    async def load(self, thread_id: str, checkpoint_id: str | None = None) -> AgentState | None:
+        """Return the newest state."""
+        return self.state
+
+    async def list_checkpoints(self, thread_id: str, limit: int = 10) -> list[str]:
+        """Return nothing: only the newest state is kept."""
+        return []
+
+
+async def turns(assistant: Assistant) -> AsyncIterator[AgentState]:
+    """The state after each turn of a conversation, without end."""
+    newest = Newest()
+    agent = assistant.agent(newest, checkpoint_every_n_iterations=0)
     while True:
-        await agent.arun(prose(source), thread_id="t")
-        state = await memory.load("t")
-        assert state is not None
-        if len(state.messages) >= messages:
-            return state
+        await agent.arun(assistant.question(), thread_id="t")
+        agent.model.received_messages.clear()  # or 5,000 messages would be remembered 2,500 times
+        assert newest.state is not None
+        yield newest.state
+
+
+async def agent_state(messages: int, *, seed: int = 1, large_outputs: bool = False) -> AgentState:
+    """The state of an agent once it has this many messages besides its system message."""
+    name = f"{messages}-messages-seed-{seed}{'-large' if large_outputs else ''}"
+    return (await _kept(name, _first_with(messages, Assistant(seed, large_outputs=large_outputs))))[0]
+
+
+async def compacted_states(first_turn: int, last_turn: int, *, turns_between_compactions: int = 50) -> list[AgentState]:
+    """The states after these turns of a conversation whose history Locus compacts."""
+    name = f"turns-{first_turn}-{last_turn}-compacted-every-{turns_between_compactions}"
+    assistant = Assistant(turns_between_compactions=turns_between_compactions)
+    return await _kept(name, _between(first_turn, last_turn, assistant))
 
 
 def grown(state: AgentState, source: random.Random) -> AgentState:
@@ -61,5 +80,41 @@ def grown(state: AgentState, source: random.Random) -> AgentState:
     return state.with_message(Message.assistant(prose(source)))
 
 
-if __name__ == "__main__":
-    print(len(asyncio.run(agent_state(40)).messages))
+async def _first_with(messages: int, assistant: Assistant) -> AsyncIterator[AgentState]:
+    async for state in turns(assistant):
+        if len(state.messages) > messages:
+            yield state
+            return
+
+
+async def _between(first_turn: int, last_turn: int, assistant: Assistant) -> AsyncIterator[AgentState]:
+    number = 0
+    async for state in turns(assistant):
+        number += 1
+        if number >= first_turn:
+            yield state
+        if number == last_turn:
+            return
+
+
+async def _kept(name: str, made: AsyncIterator[AgentState]) -> list[AgentState]:
+    """What ``made`` yields, from the cache if this version of Locus and of this package made it before."""
+    file = CACHE / f"{name}-{_fingerprint()}.json"
+    if not file.exists():
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            encoded = [state.to_checkpoint() async for state in made]
+        finally:
+            if collecting:
+                gc.enable()
+        CACHE.mkdir(parents=True, exist_ok=True)
+        unfinished = file.with_suffix(".new")
+        unfinished.write_text(json.dumps(encoded))
+        unfinished.rename(file)
+    return [AgentState.from_checkpoint(one) for one in json.loads(file.read_text())]
+
+
+def _fingerprint() -> str:
+    made_by = [version("locus-sdk"), Path(agents.__file__).read_text(), Path(__file__).read_text()]
+    return hashlib.sha256("\n".join(made_by).encode()).hexdigest()[:12]

@@ -1,0 +1,186 @@
+"""The floor: the least that a durable save and a load can cost, on each client library by itself.
+
+A save is one bare INSERT of the new messages' JSON, and ``to_checkpoint()``, which no Locus checkpointer avoids. A load
+is one bare SELECT of the state's JSON, and its way back: JSON decoder and ``AgentState.from_checkpoint``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from locus.core.state import AgentState
+from pydantic_core import from_json
+
+from locus_mysql import MySQLConfig
+from locus_mysql.drivers.tls import tls_context
+
+TABLES = (
+    "CREATE TABLE floor_new (id INT AUTO_INCREMENT PRIMARY KEY, state LONGBLOB)",
+    "CREATE TABLE floor_whole (id INT PRIMARY KEY, state LONGBLOB)",
+)
+INSERT = "INSERT INTO floor_new (state) VALUES (%s)"
+REPLACE = "REPLACE INTO floor_whole VALUES (1, %s)"
+SELECT = "SELECT state FROM floor_whole WHERE id = 1"
+
+
+class Floor:
+    """What can be reached on one client library. Text is sent as text: aiomysql cannot send bytes any more."""
+
+    name = "floor"
+
+    def __init__(self, dsn: str) -> None:
+        self._config = MySQLConfig(dsn=dsn)
+        self._connection: Any = None
+        self._messages_saved = 0
+
+    async def save(self, state: AgentState, thread_id: str) -> None:
+        """Insert what is new, and turn the state into what a checkpointer is to store."""
+        state.to_checkpoint()
+        known = self._messages_saved if len(state.messages) > self._messages_saved else 0
+        new = ",".join(message.model_dump_json() for message in state.messages[known:])
+        await self._execute(INSERT, new)
+        self._messages_saved = len(state.messages)
+
+    async def keep_whole(self, state: AgentState) -> None:
+        """Store the state for `load`; not measured."""
+        await self._execute(REPLACE, state.model_dump_json())
+
+    async def load(self, thread_id: str) -> AgentState:
+        """Select the state and make it from its JSON."""
+        ((text,),) = await self._execute(SELECT)
+        return AgentState.from_checkpoint(from_json(text))
+
+    async def open(self) -> None:
+        """Connect."""
+        raise NotImplementedError
+
+    async def make_tables(self) -> None:
+        """Make the tables of all floors in this database."""
+        for statement in TABLES:
+            await self._execute(statement)
+
+    async def close(self) -> None:
+        """Close the connection."""
+        raise NotImplementedError
+
+    async def _execute(self, statement: str, *values: str) -> Sequence[Any]:
+        raise NotImplementedError
+
+    def _login(self) -> dict[str, Any]:
+        config = self._config
+        return {
+            "host": config.host,
+            "port": config.port,
+            "user": config.user,
+            "password": config.password.get_secret_value(),
+            "autocommit": True,
+        }
+
+
+class ConnectorFloor(Floor):
+    """On Connector/Python's asynchronous side."""
+
+    name = "floor, mysql-connector"
+
+    async def open(self) -> None:
+        """See `Floor.open`."""
+        from mysql.connector.aio import connect
+
+        self._connection = await connect(**self._login(), database=self._config.database)
+
+    async def _execute(self, statement: str, *values: str) -> Sequence[Any]:
+        async with await self._connection.cursor() as cursor:
+            await cursor.execute(statement, values)
+            return await cursor.fetchall() if cursor.with_rows else ()
+
+    async def close(self) -> None:
+        """See `Floor.close`."""
+        await self._connection.close()
+
+
+class AiomysqlFloor(Floor):
+    """On aiomysql; asyncmy has the same interface."""
+
+    name = "floor, aiomysql"
+
+    async def open(self) -> None:
+        """See `Floor.open`."""
+        from aiomysql import connect
+
+        await self._open_with(connect)
+
+    async def _open_with(self, connect: Any) -> None:
+        self._connection = await connect(**self._login(), db=self._config.database, ssl=tls_context(self._config))
+
+    async def _execute(self, statement: str, *values: str) -> Sequence[Any]:
+        async with self._connection.cursor() as cursor:
+            await cursor.execute(statement, values or None)
+            return await cursor.fetchall()
+
+    async def close(self) -> None:
+        """See `Floor.close`."""
+        await self._connection.ensure_closed()
+
+
+class AsyncmyFloor(AiomysqlFloor):
+    """On asyncmy."""
+
+    name = "floor, asyncmy"
+
+    async def open(self) -> None:
+        """See `Floor.open`."""
+        from asyncmy import connect
+
+        await self._open_with(connect)
+
+
+class BlockingConnectorFloor(Floor):
+    """On Connector/Python's blocking side, in pure Python as this project uses it."""
+
+    name = "floor, mysql-connector, blocking"
+
+    async def open(self) -> None:
+        """See `Floor.open`."""
+        from mysql.connector import connect
+
+        self._connection = connect(**self._login(), database=self._config.database, use_pure=True)
+
+    async def _execute(self, statement: str, *values: str) -> Sequence[Any]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement, values)
+            return cursor.fetchall() if cursor.with_rows else ()
+
+    async def close(self) -> None:
+        """See `Floor.close`."""
+        self._connection.close()
+
+
+class PyMySQLFloor(Floor):
+    """On PyMySQL."""
+
+    name = "floor, pymysql, blocking"
+
+    async def open(self) -> None:
+        """See `Floor.open`."""
+        from pymysql import connect
+
+        self._connection = connect(**self._login(), database=self._config.database, ssl=tls_context(self._config))
+
+    async def _execute(self, statement: str, *values: str) -> Sequence[Any]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement, values or None)
+            return cursor.fetchall()
+
+    async def close(self) -> None:
+        """See `Floor.close`."""
+        self._connection.close()
+
+
+FLOORS = (ConnectorFloor, AiomysqlFloor, AsyncmyFloor, BlockingConnectorFloor, PyMySQLFloor)
+
+
+def floor_of(contestant: str) -> str:
+    """The name of the floor that a contestant of this project stands on: the same client library."""
+    library = contestant.removeprefix("locus-mysql, ")
+    return {"pymysql": PyMySQLFloor.name}.get(library, f"floor, {library}")

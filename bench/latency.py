@@ -1,0 +1,206 @@
+"""How long a save and a load take, by size and kind of the conversation: all contestants in turn, round after round."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from locus.core.state import AgentState
+from pydantic_core import from_json
+
+from locus_mysql.integrations.locus import encode_state
+
+from . import contestants, workloads
+from .contestants import BUILT_IN, DRIVERS, POSTGRESQL, REDIS, SYNC_DRIVERS, Contestant, check_same
+from .database import fresh_database
+from .floor import FLOORS, Floor, floor_of
+from .markdown import markdown_table
+from .peers import Peers, peers
+from .workloads import Workload
+
+WARM_UP_ROUNDS = 3
+#: Measured rounds by the number of messages; what is not a number has the last.
+ROUNDS = {10: 120, 100: 100, 1000: 60, 5000: 24}
+OTHER_ROUNDS = 30
+CODEC_ROUNDS = 30
+
+
+@dataclass
+class Timings:
+    """Milliseconds of one contestant."""
+
+    save: list[float] = field(default_factory=list)
+    load: list[float] = field(default_factory=list)
+
+    def summary(self) -> dict[str, float]:
+        """Medians and 95th percentiles."""
+        return {
+            "save_ms": statistics.median(self.save),
+            "save_p95_ms": statistics.quantiles(self.save, n=20)[-1],
+            "load_ms": statistics.median(self.load),
+            "load_p95_ms": statistics.quantiles(self.load, n=20)[-1],
+        }
+
+
+def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
+    """Measure every workload; ``quick``: the small ones, a few rounds."""
+    return asyncio.run(_measure(dsn, quick))
+
+
+def garbage_collector() -> str:
+    """What the collector does while it is measured."""
+    state = "on" if gc.isenabled() else "off"
+    return f"{state}, run before each contestant's turn; what was there at the start is frozen"
+
+
+async def _measure(dsn: str, quick: bool) -> dict[str, Any]:
+    sizes = (10, 100) if quick else tuple(ROUNDS)
+    result: dict[str, Any] = {
+        "garbage_collector": garbage_collector(),
+        "workloads": {},
+    }
+    with peers() as found:
+        result["missing"] = found.missing
+        for size in sizes:
+            workload = await workloads.of_size(size)
+            result["workloads"][workload.name] = await _run(dsn, found, workload, 8 if quick else ROUNDS[size])
+        if not quick:
+            for make in (workloads.of_large_outputs, workloads.of_compaction):
+                workload = await make()
+                result["workloads"][workload.name] = await _run(dsn, found, workload, OTHER_ROUNDS)
+    return result
+
+
+async def _run(dsn: str, found: Peers, workload: Workload, rounds: int) -> dict[str, Any]:
+    print(f"bench: latency, {workload.name}", file=sys.stderr, flush=True)
+    async with AsyncExitStack() as stack:
+        own = stack.enter_context(fresh_database(dsn))
+        floors = [kind(own) for kind in FLOORS]
+        everyone: list[Contestant] = [
+            *(contestants.ours(own, driver) for driver in DRIVERS),
+            *(contestants.ours_blocking(own, driver) for driver in SYNC_DRIVERS),
+            contestants.built_in(own),
+            *contestants.on_other_servers(found),
+            *floors,
+        ]
+        for floor in floors:
+            await floor.open()
+        await floors[0].make_tables()
+        for contestant in everyone:
+            stack.push_async_callback(contestant.close)
+        gc.collect()
+        gc.freeze()  # so that collecting before each turn takes little time
+        stack.callback(gc.unfreeze)
+        timings = await _in_turn(everyone, workload, rounds)
+    return {
+        "messages": len(workload.begin.messages),
+        "bytes": len(workload.begin.model_dump_json()),
+        "rounds": rounds,
+        "contestants": {name: timing.summary() for name, timing in timings.items()},
+        "codec_ms": codec_costs(workload.begin),
+    }
+
+
+async def _in_turn(everyone: Sequence[Contestant], workload: Workload, rounds: int) -> dict[str, Timings]:
+    source = random.Random(2)
+    order = list(everyone)
+    timings = {contestant.name: Timings() for contestant in everyone}
+    seen = 0
+    for number, state, measured in workload.passes(rounds + WARM_UP_ROUNDS):
+        source.shuffle(order)
+        seen += measured
+        for contestant in order:
+            thread_id = f"{contestant.name}/{number}"
+            gc.collect()
+            begin = time.perf_counter()
+            await contestant.save(state, thread_id)
+            saved = time.perf_counter()
+            if isinstance(contestant, Floor):
+                await contestant.keep_whole(state)
+            before_load = time.perf_counter()
+            loaded = await contestant.load(thread_id)
+            end = time.perf_counter()
+            check_same(contestant.name, loaded, state)
+            if measured and seen > WARM_UP_ROUNDS:
+                timings[contestant.name].save.append((saved - begin) * 1000)
+                timings[contestant.name].load.append((end - before_load) * 1000)
+    return timings
+
+
+def codec_costs(state: AgentState) -> dict[str, float]:
+    """Milliseconds of what happens in the process alone, in turn, medians."""
+    text = state.model_dump_json()
+    ways: dict[str, Callable[[], object]] = {
+        "locus-mysql: state to text": lambda: encode_state(state),
+        "Locus: to_checkpoint()": state.to_checkpoint,
+        "Locus: to_checkpoint(), model_dump_json()": lambda: (state.to_checkpoint(), state.model_dump_json()),
+        "text to dict (pydantic_core.from_json)": lambda: from_json(text),
+        "from_checkpoint() of that dict": _prepared(AgentState.from_checkpoint, from_json(text)),
+        "model_validate_json() of the text": lambda: AgentState.model_validate_json(text),
+    }
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(CODEC_ROUNDS):
+        for name, way in ways.items():
+            gc.collect()
+            begin = time.perf_counter()
+            way()
+            times[name].append((time.perf_counter() - begin) * 1000)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def _prepared(function: Callable[[Any], object], argument: Any) -> Callable[[], object]:
+    return lambda: function(argument)
+
+
+def table(result: dict[str, Any]) -> str:
+    """Medians, 95th percentiles and ratios: for each workload a table of saves and one of loads."""
+    parts = []
+    for name, one in result["workloads"].items():
+        about = f"{one['messages']:,} messages, {one['bytes'] / 1e3:,.0f} KB of JSON, {one['rounds']} rounds"
+        for what in ("save", "load"):
+            parts += [f"### {what.capitalize()}, {title(name)}", f"{about}.", _ratios(one["contestants"], what)]
+    parts += ["### In the process alone, ms", _codec(result["workloads"])]
+    return "\n\n".join([*parts, f"Garbage collector: {result['garbage_collector']}."])
+
+
+def title(workload: str) -> str:
+    """A workload's name as a heading."""
+    return f"{int(workload):,} messages" if workload.isdigit() else workload
+
+
+def _ratios(measured: dict[str, dict[str, float]], what: str) -> str:
+    def of(name: str, other: str | None) -> str:
+        if other not in measured or other == name:
+            return ""
+        return f"{measured[name][f'{what}_ms'] / measured[other][f'{what}_ms']:.2f}"
+
+    rows = []
+    for name, own in measured.items():
+        faster = measured[BUILT_IN][f"{what}_ms"] / own[f"{what}_ms"]
+        floor = floor_of(name) if name.startswith("locus-mysql") else None
+        rows.append(
+            [
+                name,
+                f"{own[f'{what}_ms']:.2f}",
+                f"{own[f'{what}_p95_ms']:.2f}",
+                f"{faster:.1f}",
+                *(of(name, other) for other in (floor, POSTGRESQL, REDIS)),
+            ]
+        )
+    return markdown_table(
+        [what, "median, ms", "p95, ms", "times faster than built-in", "of its floor", "of Pg", "of Redis"], rows
+    )
+
+
+def _codec(measured: dict[str, dict[str, Any]]) -> str:
+    names = next(iter(measured.values()))["codec_ms"]
+    rows = [[name, *(f"{one['codec_ms'][name]:.3f}" for one in measured.values())] for name in names]
+    return markdown_table(["messages", *measured], rows)

@@ -1,0 +1,78 @@
+"""What is saved and loaded: conversations of several sizes and kinds, each as the states it passes through."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from locus.core.messages import Message, ToolResult
+from locus.core.state import AgentState
+
+from .agents import Assistant
+from .states import agent_state, compacted_states, grown
+
+LARGE_OUTPUTS = "200 KB tool outputs"
+COMPACTED = "compacted every 50 turns"
+LARGE_MESSAGES = 30
+FIRST_TURN = 30
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A conversation.
+
+    Args:
+        name: The number of messages, or what is special about it.
+        begin: The state that it begins with.
+        then: The states that follow, as many as are to be measured before it begins anew.
+    """
+
+    name: str
+    begin: AgentState
+    then: Sequence[AgentState]
+
+    def passes(self, rounds: int) -> Iterator[tuple[int, AgentState, bool]]:
+        """Number of the conversation, state, and whether to measure, until so many states were measured."""
+        done = number = 0
+        while done < rounds:
+            yield number, self.begin, False
+            for state in self.then[: rounds - done]:
+                yield number, state, True
+                done += 1
+            number += 1
+
+
+async def of_size(messages: int) -> Workload:
+    """A conversation of so many messages, which grows by a quarter of that, at most by 60, then begins anew."""
+    begin = await agent_state(messages)
+    return Workload(str(messages), begin, _growing(begin, max(3, min(60, messages // 4)), grown))
+
+
+async def of_large_outputs() -> Workload:
+    """A conversation whose tool answers with 200 KB; each save adds such an answer."""
+    assistant = Assistant(seed=2, large_outputs=True)
+
+    def with_output(state: AgentState, source: random.Random) -> AgentState:
+        return state.with_message(
+            Message.tool(ToolResult(tool_call_id="call", name="look_up", content=assistant.tool_output()))
+        )
+
+    begin = await agent_state(LARGE_MESSAGES, large_outputs=True)
+    return Workload(LARGE_OUTPUTS, begin, _growing(begin, 4, with_output))
+
+
+async def of_compaction() -> Workload:
+    """Whole turns of a conversation that Locus' compactor cuts back twice meanwhile."""
+    begin, *then = await compacted_states(FIRST_TURN, FIRST_TURN + 80)
+    return Workload(COMPACTED, begin, then)
+
+
+def _growing(
+    begin: AgentState, steps: int, grow: Callable[[AgentState, random.Random], AgentState]
+) -> list[AgentState]:
+    source = random.Random(2)
+    states = [begin]
+    for _ in range(steps):
+        states.append(grow(states[-1], source))
+    return states[1:]

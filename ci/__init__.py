@@ -1,0 +1,1 @@
+"""The scripts that README, developers and continuous integration call, and what they share."""
