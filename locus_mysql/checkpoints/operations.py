@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import groupby
+from random import randrange
 from typing import Any, TypedDict, cast
 from uuid import uuid4
 
@@ -15,7 +17,7 @@ from ..dialect import Dialect, Statement
 from ..dialect.checkpoints import NewRow
 from ..drivers.base import Result, Row
 from ..engine.operation import Batch, Duplicate, Operation
-from ..errors import InvalidInput, ThreadExists, Unavailable
+from ..errors import InvalidInput, LocusMySQLError, PrivilegeMissing, ReadOnlyServer, ThreadExists, Unavailable
 from .arguments import (
     TOO_MANY_PAIRS,
     check_checkpoint_id,
@@ -34,15 +36,23 @@ from .new import NewCheckpoint
 from .rows import as_sql_time, assemble_rows, aware, rewritten
 from .searchable import snippet
 
-#: A save in this many also removes threads that have expired, if threads expire.
+#: A save in this many, by chance, also removes threads that have expired, if threads expire.
 SAVES_PER_CLEANING = 64
 
 #: Expired threads removed at once by a save.
 CLEANED_PER_SAVE = 10
 
+#: A save in this many, by chance, also indexes the text of checkpoints saved since that was last done.
+SAVES_PER_INDEXING = 32
+
+#: Checkpoints whose text is indexed at once by a save, and at most by a search.
+INDEXED_PER_SAVE, INDEXED_PER_SEARCH = 2 * SAVES_PER_INDEXING, 100_000
 
 #: Threads whose states `search_data` reads at a time.
 SEARCH_DATA_PAGE = 50
+
+
+_LOG = logging.getLogger(__name__)
 
 
 class CheckpointInfo(TypedDict):
@@ -109,7 +119,6 @@ class CheckpointOperations:
         self.sql = dialect
         self.known = KnownThreads()
         self._ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)
-        self._saves = 0
 
     # Saving and loading
 
@@ -117,7 +126,7 @@ class CheckpointOperations:
         """Store a state as the newest checkpoint of its thread; returns its id.
 
         One round trip. Another one if somebody else wrote to the thread since this process knew it; if then the row it
-        would build on is gone; and if the id of a provisional state exists.
+        would build on is gone; if the id of a provisional state exists; and now and then for housekeeping.
         """
         check_thread_id(thread_id)
         checkpoint_id = uuid4().hex if new.checkpoint_id is None else check_checkpoint_id(new.checkpoint_id)
@@ -155,7 +164,7 @@ class CheckpointOperations:
                 self.known.saved(key, extend(lineage, delta, seq, token, provisional=new.provisional))
                 if self._pruned_several(tenant, thread_id, batch, results):
                     yield from self._sweep(tenant, thread_id)
-                yield from self._clean_expired_now_and_then()
+                yield from self._housekeeping(added_text=bool(text))
                 return checkpoint_id
             if known_version is None:
                 self.known.forget(key)
@@ -391,7 +400,11 @@ class CheckpointOperations:
         query = query.replace("*", " ")  # a syntax error to MySQL 9.7 where it follows no word, and no operator here
         if not query.strip() or not limit:
             return []
-        (found,) = yield Batch.of(self.sql.queries.search(tenant, query, limit * 4 + 20))
+        find = self.sql.queries.search(tenant, query, limit * 4 + 20)
+        try:
+            _, found = yield Batch((self.sql.queries.index_pending(INDEXED_PER_SEARCH), find), atomic=False)
+        except (ReadOnlyServer, PrivilegeMissing):  # a replica, say: what the primary has indexed by now is found
+            (found,) = yield Batch.of(find)
         hits: dict[tuple[str, str], SearchHit] = {}
         for thread_id, checkpoint_id, created_at, score, text in found.rows:
             place = cast(str, thread_id), cast(str, checkpoint_id)
@@ -563,15 +576,17 @@ class CheckpointOperations:
             if len(page.rows) < 100:
                 return removed
 
-    def _clean_expired_now_and_then(self) -> Operation[None]:
-        if self._ttl_us is None:
-            return
-        self._saves += 1
-        if self._saves % SAVES_PER_CLEANING:
-            return
-        (page,) = yield Batch.of(self.sql.maintenance.expired(None, CLEANED_PER_SAVE))
-        for owner, thread_id in page.rows:
-            yield from self._remove_idle(cast(str, owner), cast(str, thread_id), _NEVER_US)
+    def _housekeeping(self, *, added_text: bool) -> Operation[None]:
+        """What a save does for others, now and then: by chance, as a process may end after a few saves."""
+        try:
+            if added_text and its_turn(SAVES_PER_INDEXING):
+                yield Batch.of(self.sql.queries.index_pending(INDEXED_PER_SAVE, skip_locked=True))
+            if self._ttl_us is not None and its_turn(SAVES_PER_CLEANING):
+                (page,) = yield Batch.of(self.sql.maintenance.expired(None, CLEANED_PER_SAVE))
+                for owner, thread_id in page.rows:
+                    yield from self._remove_idle(cast(str, owner), cast(str, thread_id), _NEVER_US)
+        except LocusMySQLError as error:  # the save itself is done, and another one will do this
+            _LOG.warning("A checkpoint was saved, but the housekeeping after it failed: %s", error)
 
 
 #: How often a rewrite is begun anew because the thread was changed meanwhile.
@@ -579,6 +594,11 @@ _REWRITES = 10
 
 #: An age that no thread has, in microseconds: a thousand years.
 _NEVER_US = 1_000 * 365 * 86_400 * 1_000_000
+
+
+def its_turn(one_in: int) -> bool:
+    """Whether this save, of so many, is the one to do something for the others."""
+    return randrange(one_in) == 0  # noqa: S311 - spreads work, guards no secret
 
 
 def _stored_seq(results: Sequence[Result], inserted_at: int) -> int | None:

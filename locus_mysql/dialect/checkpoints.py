@@ -13,8 +13,8 @@ from .template import Statements
 # statement: that of the one before may be from before it waited for the lock, and so before another's save.
 INSERT_WHOLE = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
-                           metadata, metadata_keys, search_text, oldest_at, created_at)
-SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, t.last_seq, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6)
+                           metadata, metadata_keys, pending_text, unindexed, oldest_at, created_at)
+SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, t.last_seq, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6)
   FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id = %s
 """
@@ -24,8 +24,8 @@ SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, t.last_seq, %s, %s, %s, %s, %s
 # seqs. Where IF is told 0 there is no base, and the parent stands in for it.
 INSERT_AFTER = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
-                           metadata, metadata_keys, search_text, oldest_at, created_at)
-SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, IF(%s, b.seq, t.last_seq), %s, %s, %s, %s, %s, %s, %s,
+                           metadata, metadata_keys, pending_text, unindexed, oldest_at, created_at)
+SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, IF(%s, b.seq, t.last_seq), %s, %s, %s, %s, %s, %s, %s, %s,
        UTC_TIMESTAMP(6)
   FROM {threads} t
   JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.seq = %s AND c.token = %s
@@ -38,8 +38,9 @@ SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, IF(%s, b.seq, t.last_seq), %s,
 # which is 0.15 ms of a save of 1.2 ms. If no seq was taken, ROW_COUNT() is 0.
 INSERT_NEXT = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
-                           metadata, metadata_keys, search_text, oldest_at, created_at)
-SELECT %s, %s, LAST_INSERT_ID(), %s, %s, COALESCE(%s, LAST_INSERT_ID()), %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6)
+                           metadata, metadata_keys, pending_text, unindexed, oldest_at, created_at)
+SELECT %s, %s, LAST_INSERT_ID(), %s, %s, COALESCE(%s, LAST_INSERT_ID()), %s, %s, %s, %s, %s, %s, %s, %s,
+       UTC_TIMESTAMP(6)
   FROM DUAL
  WHERE ROW_COUNT() = 1
 """
@@ -51,12 +52,10 @@ SELECT c.seq
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s AND c.token = %s
 """
 
-# Take the name from a checkpoint. Of its text, only what states that follow share stays: what stands before the
-# separator. Its seq becomes the last insert id, for the two statements below.
+# Take the name from a checkpoint. Its seq becomes the last insert id, for the statements below.
 UNNAME = """
 UPDATE {checkpoints} c
-   SET c.checkpoint_id = NULL, c.metadata = NULL, c.metadata_keys = NULL, c.oldest_at = NULL,
-       c.search_text = NULLIF(SUBSTRING_INDEX(c.search_text, CHAR(30 USING utf8mb4), 1), ''),
+   SET {UNNAMED[c]},
        c.token = IF(LAST_INSERT_ID(c.seq) >= 0, c.token, c.token)
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s
 """
@@ -68,8 +67,7 @@ UPDATE {checkpoints} x
   JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = %s AND b.token = %s
                       AND IF(%s, b.base_seq IS NOT NULL, TRUE)
   JOIN {threads} t ON t.tenant = %s AND t.thread_id = %s AND {LIVE}
-   SET x.checkpoint_id = NULL, x.metadata = NULL, x.metadata_keys = NULL, x.oldest_at = NULL,
-       x.search_text = NULLIF(SUBSTRING_INDEX(x.search_text, CHAR(30 USING utf8mb4), 1), ''),
+   SET {UNNAMED[x]},
        x.token = IF(LAST_INSERT_ID(x.seq) >= 0, x.token, x.token)
  WHERE x.tenant = %s AND x.thread_id = %s AND x.checkpoint_id = %s
 """
@@ -80,8 +78,7 @@ UPDATE {checkpoints} c
   JOIN (SELECT seq FROM {checkpoints}
          WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL AND continues <> 2
          ORDER BY seq DESC LIMIT 1000000 OFFSET %s) AS surplus ON surplus.seq = c.seq
-   SET c.checkpoint_id = NULL, c.metadata = NULL, c.metadata_keys = NULL, c.oldest_at = NULL,
-       c.search_text = NULLIF(SUBSTRING_INDEX(c.search_text, CHAR(30 USING utf8mb4), 1), ''),
+   SET {UNNAMED[c]},
        c.token = IF(LAST_INSERT_ID(c.seq) >= 0, c.token, c.token)
  WHERE c.tenant = %s AND c.thread_id = %s
 """
@@ -103,7 +100,7 @@ UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
                               WHERE k.tenant = %s AND k.thread_id = %s AND k.parent_seq = p.seq AND k.continues = 1
                                 AND k.seq <> unheld.seq)
         ) SELECT seq FROM unheld) AS forgotten ON forgotten.seq = c.seq
-   SET c.search_text = NULL, c.continues = 0
+   SET c.search_text = NULL, c.pending_text = NULL, c.continues = 0
  WHERE c.tenant = %s AND c.thread_id = %s
 """
 
@@ -154,14 +151,14 @@ DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
 # parent for theirs, and it goes: else each save under the same id, or beyond keep_checkpoints, left a row behind.
 BYPASS = """
 UPDATE {checkpoints} c
-  JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = LAST_INSERT_ID() AND {HOLLOW}
+  JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = LAST_INSERT_ID() AND {HOLLOW[x]}
    SET c.continues = IF(c.continues = 1 AND x.continues <> 1, 0, c.continues), c.parent_seq = x.parent_seq
  WHERE c.tenant = %s AND c.thread_id = %s AND c.parent_seq = x.seq
 """
 
 REMOVE_BYPASSED = """
 DELETE x FROM {checkpoints} x
- WHERE x.tenant = %s AND x.thread_id = %s AND x.seq = LAST_INSERT_ID() AND {HOLLOW}
+ WHERE x.tenant = %s AND x.thread_id = %s AND x.seq = LAST_INSERT_ID() AND {HOLLOW[x]}
 """
 
 DELETE_ALL = "DELETE FROM {checkpoints} WHERE tenant = %s AND thread_id = %s"
@@ -274,6 +271,7 @@ class NewRow:
             self.metadata,
             self.metadata_keys,
             self.search_text,
+            None if self.search_text is None else 1,
             self.oldest_at,
         )
 

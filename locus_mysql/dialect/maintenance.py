@@ -67,8 +67,7 @@ UNNAME_BEFORE = """
 UPDATE {checkpoints} c
   JOIN (SELECT MAX(seq) AS seq FROM {checkpoints}
          WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL) AS newest ON c.seq < newest.seq
-   SET c.checkpoint_id = NULL, c.metadata = NULL, c.metadata_keys = NULL, c.oldest_at = NULL,
-       c.search_text = NULLIF(SUBSTRING_INDEX(c.search_text, CHAR(30 USING utf8mb4), 1), '')
+   SET {UNNAMED[c]}
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL
    AND c.created_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
 """
@@ -115,8 +114,9 @@ UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
                  JOIN {checkpoints} p ON p.tenant = %s AND p.thread_id = %s AND p.seq = held.parent_seq
                 WHERE held.continues = 1
              ) SELECT seq FROM held) AS held ON held.seq = c.seq
-   SET c.search_text = NULL, c.continues = 0
- WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NULL AND c.search_text IS NOT NULL AND held.seq IS NULL
+   SET c.search_text = NULL, c.pending_text = NULL, c.continues = 0
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NULL AND held.seq IS NULL
+   AND (c.search_text IS NOT NULL OR c.pending_text IS NOT NULL)
 """
 
 # Rows that are left with nothing but the way to their parents: those that follow get the first parent that holds
@@ -126,23 +126,23 @@ UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
   JOIN (WITH RECURSIVE up (seq, parent_seq, continues) AS (
           SELECT k.seq, x.parent_seq, IF(k.continues = 1 AND x.continues <> 1, 0, k.continues)
             FROM {checkpoints} k
-            JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = k.parent_seq AND {HOLLOW}
+            JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = k.parent_seq AND {HOLLOW[x]}
            WHERE k.tenant = %s AND k.thread_id = %s
-             AND NOT (k.checkpoint_id IS NULL AND k.base_seq IS NULL AND k.search_text IS NULL)
+             AND NOT ({HOLLOW[k]})
           UNION ALL
           SELECT up.seq, x.parent_seq, IF(up.continues = 1 AND x.continues <> 1, 0, up.continues)
             FROM up
-            JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = up.parent_seq AND {HOLLOW}
+            JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = up.parent_seq AND {HOLLOW[x]}
         )
         SELECT up.seq, up.parent_seq, up.continues
           FROM up
-          LEFT JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = up.parent_seq AND {HOLLOW}
+          LEFT JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = up.parent_seq AND {HOLLOW[x]}
          WHERE x.seq IS NULL) AS bypass ON bypass.seq = c.seq
    SET c.parent_seq = bypass.parent_seq, c.continues = bypass.continues
  WHERE c.tenant = %s AND c.thread_id = %s
 """
 
-SWEEP_HOLLOW = "DELETE x FROM {checkpoints} x WHERE x.tenant = %s AND x.thread_id = %s AND {HOLLOW}"
+SWEEP_HOLLOW = "DELETE x FROM {checkpoints} x WHERE x.tenant = %s AND x.thread_id = %s AND {HOLLOW[x]}"
 
 TENANT_THREADS = """
 SELECT t.thread_id FROM {threads} t WHERE t.tenant = %s ORDER BY t.thread_id LIMIT %s
@@ -175,9 +175,10 @@ SELECT t.tenant, %s, t.last_seq, t.first_seq, UUID_TO_BIN(UUID()), t.created_at,
 
 COPY_ROWS = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
-                           metadata, metadata_keys, search_text, oldest_at, created_at)
+                           metadata, metadata_keys, pending_text, unindexed, oldest_at, created_at)
 SELECT c.tenant, %s, c.seq, c.checkpoint_id, c.parent_seq, c.base_seq, c.continues, c.token, c.payload,
-       c.metadata, c.metadata_keys, c.search_text, c.oldest_at, c.created_at
+       c.metadata, c.metadata_keys, COALESCE(c.search_text, c.pending_text),
+       IF(COALESCE(c.search_text, c.pending_text) IS NULL, NULL, 1), c.oldest_at, c.created_at
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
  WHERE c.tenant = %s AND c.thread_id = %s AND {LIVE}
@@ -229,8 +230,8 @@ DELETE c FROM {checkpoints} c
 
 PUT_ROW = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
-                           metadata, metadata_keys, search_text, oldest_at, created_at)
-SELECT t.tenant, t.thread_id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s
+                           metadata, metadata_keys, pending_text, unindexed, oldest_at, created_at)
+SELECT t.tenant, t.thread_id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s
   FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id = %s AND t.version = %s
 """

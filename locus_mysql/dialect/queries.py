@@ -31,6 +31,17 @@ SELECT c.thread_id, c.checkpoint_id, c.metadata, c.created_at
  LIMIT %s OFFSET %s
 """
 
+# Move the text of checkpoints saved since into the full-text index. Relies on the index pending; each row is locked by
+# its own key, so saves in progress are not waited for. The index shows what is committed only.
+INDEX_PENDING = """
+UPDATE {checkpoints} c
+  JOIN (SELECT tenant, thread_id, seq FROM {checkpoints} FORCE INDEX (pending)
+         WHERE unindexed = 1 LIMIT %s {locking}) AS waiting
+    ON waiting.tenant = c.tenant AND waiting.thread_id = c.thread_id AND waiting.seq = c.seq
+   SET c.search_text = c.pending_text, c.pending_text = NULL, c.unindexed = NULL
+ WHERE c.unindexed = 1
+"""
+
 # Uses the full-text index words. A hit in a row without a name counts for a named state that follows it and so holds
 # the text: the recursion goes down along the index parents until it finds one.
 SEARCH = """
@@ -131,7 +142,7 @@ SELECT c.seq, c.checkpoint_id, c.parent_seq, c.created_at, LENGTH(c.payload), c.
 
 DISK_USAGE = """
 SELECT COUNT(DISTINCT c.thread_id), COUNT(c.checkpoint_id), COUNT(*), COALESCE(SUM(LENGTH(c.payload)), 0),
-       COALESCE(SUM(LENGTH(c.search_text)), 0), COALESCE(SUM(LENGTH(c.metadata)), 0)
+       COALESCE(SUM(LENGTH(COALESCE(c.search_text, c.pending_text))), 0), COALESCE(SUM(LENGTH(c.metadata)), 0)
   FROM {checkpoints} c
  WHERE c.tenant = %s
 """
@@ -163,6 +174,16 @@ class QueryStatements(Statements):
         """As `find_by_metadata`, with the rows of each checkpoint."""
         text = self._text(LOAD_CHOSEN.replace("{chosen}", CHOOSE_BY_METADATA.strip()))
         return Statement(text, (tenant, keys, limit, offset, tenant, tenant))
+
+    def index_pending(self, limit: int, *, skip_locked: bool = False) -> Statement:
+        """Index the text of checkpoints saved since; of all tenants.
+
+        Args:
+            limit: Of this many checkpoints at most.
+            skip_locked: Leave those for later that another session is writing to or indexing.
+        """
+        locking = "FOR UPDATE SKIP LOCKED" if skip_locked else ""
+        return Statement(self._text(INDEX_PENDING.replace("{locking}", locking)), (limit,))
 
     def search(self, tenant: str, query: str, limit: int) -> Statement:
         """Thread, id, time, score and text of the best hits."""

@@ -35,7 +35,10 @@ CREATE TABLE IF NOT EXISTS {threads} (
 # because states build on it (base_seq) or because it holds text of theirs (search_text). A row that stands by itself
 # has its own seq as base_seq; one whose payload nothing needs any more has an empty payload and base_seq NULL.
 # search_text is the text a state adds to its parent's (continues 1) or all of its text (continues 0); a provisional
-# state has none (continues 2).
+# state has none (continues 2). A save writes it to pending_text and sets unindexed to 1, which costs little; later, and
+# before every search, it is moved to search_text, which the full-text index covers. An index on a prefix of
+# pending_text would serve as well, but makes InnoDB keep all of the text in undo records, of which one then grows too
+# big (error 1713) where a deleted row's key is used again.
 #
 # metadata_pairs begins with the array: behind tenant, MySQL 9.7.4 may choose it to look rows up by tenant alone, and
 # then misses rows (a join over 5 threads of 3 rows, forced onto it, gives 3 rows of 15).
@@ -53,6 +56,8 @@ CREATE TABLE IF NOT EXISTS {checkpoints} (
   metadata      MEDIUMTEXT      NULL,
   metadata_keys JSON            NULL,
   search_text   LONGTEXT        COLLATE utf8mb4_0900_ai_ci NULL,
+  pending_text  LONGTEXT        COLLATE utf8mb4_0900_ai_ci NULL,
+  unindexed     TINYINT         NULL,
   oldest_at     DATETIME(6)     NULL,
   created_at    DATETIME(6)     NOT NULL,
   PRIMARY KEY (tenant, thread_id, seq),
@@ -104,8 +109,7 @@ class SchemaStatements:
     def create(self) -> tuple[Statement, Statement]:
         """Make the tables that are missing; safe to run by many processes at once."""
         comment = f"{LAYOUT_COMMENT}{LAYOUT_VERSION}"
-        parser = " WITH PARSER ngram" if self._search_parser == "ngram" else ""
-        search = f",\n  FULLTEXT KEY words (search_text){parser}" if self._search else ""
+        search = "".join(f",\n  {key}" for key in self._search_keys()) if self._search else ""
         return (
             Statement(THREADS.format(threads=f"`{self._threads}`", comment=comment).strip()),
             Statement(CHECKPOINTS.format(checkpoints=f"`{self._checkpoints}`", comment=comment, search=search).strip()),
@@ -113,5 +117,10 @@ class SchemaStatements:
 
     def add_search(self) -> Statement:
         """Add the full-text index to a table made without one; rebuilds the table."""
+        added = ", ".join(f"ADD {key}" for key in self._search_keys())
+        return Statement(f"ALTER TABLE `{self._checkpoints}` {added}")
+
+    def _search_keys(self) -> tuple[str, str]:
+        """The index of words, and the one that finds text not yet in it."""
         parser = " WITH PARSER ngram" if self._search_parser == "ngram" else ""
-        return Statement(f"ALTER TABLE `{self._checkpoints}` ADD FULLTEXT KEY words (search_text){parser}")
+        return "KEY pending (unindexed)", f"FULLTEXT KEY words (search_text){parser}"

@@ -7,8 +7,16 @@ from collections.abc import Mapping
 #: A thread that has not expired, and a row of it that an expiry did not leave behind. For aliases ``t`` and ``c``.
 LIVE = "(t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6)) AND c.seq >= t.first_seq"
 
-#: An unnamed row, for alias ``x``, that no state needs: neither its payload nor its text.
-HOLLOW = "x.checkpoint_id IS NULL AND x.base_seq IS NULL AND x.search_text IS NULL"
+#: An unnamed row that no state needs: neither its payload nor its text.
+HOLLOW = "{0}.checkpoint_id IS NULL AND {0}.base_seq IS NULL AND {0}.search_text IS NULL AND {0}.pending_text IS NULL"
+
+#: Taking the name from a row. Of its text, only what states that follow share stays: what stands before the separator.
+UNNAMED = """{0}.checkpoint_id = NULL, {0}.metadata = NULL, {0}.metadata_keys = NULL, {0}.oldest_at = NULL,
+       {0}.search_text = NULLIF(SUBSTRING_INDEX({0}.search_text, CHAR(30 USING utf8mb4), 1), ''),
+       {0}.pending_text = NULLIF(SUBSTRING_INDEX({0}.pending_text, CHAR(30 USING utf8mb4), 1), '')"""
+
+#: The aliases of tables that `HOLLOW` and `UNNAMED` are told of in templates: ``{HOLLOW[x]}``.
+ALIASES = "ckx"
 
 
 class Statements:
@@ -19,7 +27,12 @@ class Statements:
     """
 
     def __init__(self, tables: Mapping[str, str]) -> None:
-        self._names = {**tables, "LIVE": LIVE, "HOLLOW": HOLLOW}
+        self._names = {
+            **tables,
+            "LIVE": LIVE,
+            "HOLLOW": {alias: HOLLOW.format(alias) for alias in ALIASES},
+            "UNNAMED": {alias: UNNAMED.format(alias) for alias in ALIASES},
+        }
         self._texts: dict[str, str] = {}
 
     def _text(self, template: str) -> str:

@@ -20,15 +20,17 @@ class Batch:
         statements: Run in this order. More than one run as one transaction.
         landed: Asked before the batch is repeated when it is not known whether an earlier try was carried out. If it
             finds a row the batch is not repeated, and the result of this statement is its only result.
+        atomic: If False, each is a transaction of its own, and all are repeated if one of them fails.
     """
 
     statements: tuple[Statement, ...]
     landed: Statement | None = None
+    atomic: bool = True
 
     @classmethod
-    def of(cls, *statements: Statement, landed: Statement | None = None) -> Batch:
-        """A batch of these statements."""
-        return cls(statements, landed)
+    def of(cls, *statements: Statement) -> Batch:
+        """An atomic batch of these statements."""
+        return cls(statements)
 
 
 #: Yields batches, is sent a result for each statement, returns what the caller wants. An engine runs it, asynchronous

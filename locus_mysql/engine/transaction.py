@@ -15,7 +15,7 @@ ROLLBACK = Statement("ROLLBACK")
 
 def is_transaction(batch: Batch) -> bool:
     """Whether the batch needs a transaction of its own; a single statement is one by itself."""
-    return len(batch.statements) > 1
+    return batch.atomic and len(batch.statements) > 1
 
 
 def to_send(batch: Batch) -> tuple[Statement, ...]:

@@ -23,6 +23,12 @@ class StoredCheckpoint:
     metadata: str | None
     metadata_keys: str | None
     search_text: str | None
+    pending_text: str | None
+
+    @property
+    def text(self) -> str | None:
+        """What is searched of it, indexed or not yet."""
+        return self.search_text or self.pending_text
 
 
 def assert_sound(connection: Any, prefix: str = "locus_") -> None:
@@ -42,7 +48,7 @@ def assert_sound(connection: Any, prefix: str = "locus_") -> None:
     for tenant, thread_id, *values in _rows(
         connection,
         "SELECT tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload, metadata,"
-        f" metadata_keys, search_text FROM `{prefix}checkpoints`",
+        f" metadata_keys, search_text, pending_text FROM `{prefix}checkpoints`",
     ):
         stored.setdefault((tenant, thread_id), {})[values[0]] = StoredCheckpoint(*values)
     assert stored.keys() == threads.keys(), "a thread without checkpoints, or checkpoints without a thread"
@@ -67,13 +73,14 @@ def _assert_thread_sound(place: tuple[str, str], rows: dict[int, StoredCheckpoin
         assert row.parent is None or row.parent < row.seq, (where, "a parent is not older")
         assert row.parent is None or row.parent in rows, (where, "a parent is gone")
         assert (row.base is None) == (row.payload == b""), (where, "a row is half emptied")
+        assert row.search_text is None or row.pending_text is None, (where, "a text is both indexed and not yet")
         if row.name is not None:
             continue
         assert row.seq in followed, (where, "an unnamed row that none follows was left")
         assert row.base is None or row.seq in needed, (where, "a payload that nothing needs was left")
         assert row.metadata is None, (where, "metadata of a deleted checkpoint was left")
         assert row.metadata_keys is None, (where, "metadata keys of a deleted checkpoint were left")
-        assert row.search_text is None or row.seq in heirs, (where, "text that no checkpoint holds was left")
+        assert row.text is None or row.seq in heirs, (where, "text that no checkpoint holds was left")
 
 
 def _chain(place: tuple[str, str], rows: dict[int, StoredCheckpoint], row: StoredCheckpoint) -> list[StoredCheckpoint]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from locus_mysql.checkpoints import operations
 from locus_mysql.errors import InvalidInput, SchemaMismatch
 
 from .conftest import Make, RunSQL
@@ -287,13 +288,56 @@ class TestSearch:
         assert (hit["thread_id"], hit["checkpoint_id"]) == ("t", "c")
         assert "北京" in hit["snippet"]
 
+    async def test_what_another_process_saved_is_found_at_once(self, make_store: Make, sql: RunSQL) -> None:
+        writer, reader = make_store(), make_store()
+        for number in range(3):
+            await writer.save(f"t{number}", {"m": [f"apple {number}"]})
+            assert len(await reader.search("apple")) == number + 1
+        assert sql("SELECT COUNT(*) FROM locus_checkpoints WHERE unindexed = 1") == ((0,),)
+
+    async def test_a_checkpoint_deleted_before_its_text_was_indexed_is_not_found(self, store: Any, sql: RunSQL) -> None:
+        await store.save("t", {"m": ["apple"]}, "one")
+        await store.save("t", {"m": ["pear"]}, "two")
+        await store.delete("t", "one")
+        assert sql("SELECT pending_text FROM locus_checkpoints") == (("pear",),)
+        assert await store.search("apple") == []
+        assert [hit["checkpoint_id"] for hit in await store.search("pear")] == ["two"]
+
+    async def test_saves_index_text_now_and_then(
+        self, store: Any, sql: RunSQL, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(operations, "its_turn", lambda one_in: False)
+        for number in range(5):
+            await store.save("t", {"m": [f"apple {number}"]}, str(number))
+        assert sql("SELECT COUNT(*) FROM locus_checkpoints WHERE search_text IS NULL") == ((5,),)
+        monkeypatch.setattr(operations, "its_turn", lambda one_in: True)
+        await store.save("t", {"m": ["apple 5"]}, "5")
+        assert sql("SELECT COUNT(*) FROM locus_checkpoints WHERE search_text IS NULL OR unindexed = 1") == ((0,),)
+
+    async def test_a_copy_is_found_too(self, store: Any) -> None:
+        await store.save("indexed", {"m": ["apple"]}, "c")
+        assert len(await store.search("apple")) == 1
+        await store.save("waiting", {"m": ["apple pear"]}, "c")
+        for source in ("indexed", "waiting"):
+            await store.copy_thread(source, f"{source} copy")
+        found = {hit["thread_id"] for hit in await store.search("apple")}
+        assert found == {"indexed", "indexed copy", "waiting", "waiting copy"}
+
+    async def test_text_of_any_size_is_found_in_a_thread_begun_anew_under_the_same_id(self, store: Any) -> None:
+        """InnoDB writes over the deleted rows, and must fit their old values into an undo record (error 1713)."""
+        for size in range(500, 17_000, 1_500):
+            for fruit in ("apple", "pear"):
+                await store.save("t", {"m": [f"{fruit} " + "word " * (size // 5)]})
+                assert len(await store.search(fruit)) == 1
+                await store.delete("t")
+
     async def test_search_switched_off_says_so_and_stores_no_text(self, make_store: Make, sql: RunSQL) -> None:
         store = make_store(search=False)
         await store.save("t", {"m": ["apple"]})
         with pytest.raises(InvalidInput, match="search=True"):
             await store.search("apple")
-        assert sql("SELECT search_text FROM locus_checkpoints") == ((None,),)
-        with pytest.raises(SchemaMismatch, match="ADD FULLTEXT"):
+        assert sql("SELECT search_text, pending_text FROM locus_checkpoints") == ((None, None),)
+        with pytest.raises(SchemaMismatch, match=r"ADD KEY pending .*, ADD FULLTEXT"):
             await make_store().load("t")
 
     async def test_lone_surrogates_do_not_hinder_a_search(self, store: Any) -> None:

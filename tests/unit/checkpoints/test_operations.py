@@ -16,7 +16,14 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Dialect
 from locus_mysql.drivers.base import Result
 from locus_mysql.engine.operation import Batch, Duplicate
-from locus_mysql.errors import CorruptCheckpoint, InvalidInput, ThreadExists, Unavailable
+from locus_mysql.errors import (
+    CorruptCheckpoint,
+    InvalidInput,
+    PrivilegeMissing,
+    ReadOnlyServer,
+    ThreadExists,
+    Unavailable,
+)
 
 
 def operations(**options: Any) -> CheckpointOperations:
@@ -127,7 +134,6 @@ def test_each_read_is_one_batch() -> None:
         (ops.get_metadata("tenant", "t"), [("c", '{"a":1}', at)]),
         (ops.query_by_metadata("tenant", "a", 1), [("t", "c", '{"a":1}', at)]),
         (ops.list_with_metadata("tenant"), [("t", "c", None, at)]),
-        (ops.search("tenant", "word"), [("t", "c", at, 1.5, "a word")]),
         (ops.history("tenant", "t"), [(1, "c", None, at, 10, None)]),
         (ops.get_disk_usage("tenant"), [(1, 1, 1, 10, 5, 2)]),
     ]
@@ -136,8 +142,37 @@ def test_each_read_is_one_batch() -> None:
     assert [value for _, value in found][:4] == [True, ["c"], ["t"], 3]
     assert found[4][1]["created_at"].tzinfo is not None
     assert found[5][1][0]["metadata"] == {"a": 1}
-    assert found[7][1][0]["snippet"] == "a word"
-    assert found[9][1]["total_bytes"] == 17
+    assert found[8][1]["total_bytes"] == 17
+
+
+def test_a_search_first_indexes_what_was_saved_since_and_commits_that() -> None:
+    operation = operations().search("tenant", "word")
+    batch = next(operation)
+    assert not batch.atomic
+    found = finish(operation, [Result(affected=3), Result(rows=[("t", "c", datetime(2026, 1, 1), 1.5, "a word")])])
+    assert found[0]["snippet"] == "a word"
+
+
+@pytest.mark.parametrize("refusal", [ReadOnlyServer("replica"), PrivilegeMissing("UPDATE")])
+def test_where_nothing_may_be_written_a_search_finds_what_is_indexed(refusal: Exception) -> None:
+    operation = operations().search("tenant", "word")
+    next(operation)
+    assert len(operation.throw(refusal).statements) == 1
+    found = finish(operation, [Result(rows=[("t", "c", datetime(2026, 1, 1), 1.5, "a word")])])
+    assert found[0]["checkpoint_id"] == "c"
+
+
+def test_a_save_succeeds_though_the_housekeeping_after_it_fails(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("locus_mysql.checkpoints.operations.its_turn", lambda one_in: True)
+    one_word = NewCheckpoint(encode({"a": 1}), lambda _: ("word", False), "c")
+    operation = operations().save("tenant", "t", one_word)
+    operation.send(answers(next(operation)))
+    with pytest.raises(StopIteration) as done:
+        operation.throw(Unavailable("gone"))
+    assert done.value.value == "c"
+    assert "housekeeping" in caplog.text
 
 
 def test_a_metadata_hit_that_only_shares_its_key_is_left_out() -> None:
