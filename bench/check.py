@@ -9,12 +9,14 @@ group; ``--accept`` writes what was measured into the file instead, to be review
 from __future__ import annotations
 
 import argparse
+import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from .gate import reads, round_trips, storage, timing, wire
 from .gate.accepted import Group, Verdict, judge, read_accepted, write_accepted
+from .markdown import markdown_table
 
 #: What is measured, in this order; the names are those of the groups in accepted.json.
 MEASUREMENTS: Mapping[str, Callable[[str], dict[str, float]]] = {
@@ -37,6 +39,12 @@ def measure(figures: Callable[[str], dict[str, float]], dsn: str, group: Group) 
     return best
 
 
+def typical(figures: Callable[[str], dict[str, float]], dsn: str, group: Group) -> dict[str, float]:
+    """The median of each figure in all passes of its group: what is to be accepted."""
+    passes = [figures(dsn) for _ in range(group.passes)]
+    return {name: statistics.median(one[name] for one in passes) for name in passes[0]}
+
+
 def check(dsn: str, groups: Iterable[str] = tuple(MEASUREMENTS)) -> list[Verdict]:
     """Measure the groups and judge every figure."""
     accepted = read_accepted()
@@ -50,24 +58,14 @@ def check(dsn: str, groups: Iterable[str] = tuple(MEASUREMENTS)) -> list[Verdict
 
 def table(verdicts: Sequence[Verdict]) -> str:
     """The verdicts as a Markdown table, readable on a terminal."""
-    rows = [("figure", "measured", "accepted", "")]
+    rows = []
     for verdict in verdicts:
         outcome = "ok" if verdict.ok else "FAILED"
-        rows.append(
-            (
-                f"{verdict.group}: {verdict.name}",
-                _number(verdict.measured),
-                _number(verdict.accepted),
-                f"{outcome}, {verdict.remark}" if verdict.remark else outcome,
-            )
-        )
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    lines = [
-        f"| {name:<{widths[0]}} | {measured:>{widths[1]}} | {accepted:>{widths[2]}} | {outcome:<{widths[3]}} |"
-        for name, measured, accepted, outcome in rows
-    ]
-    rule = f"| {'-' * widths[0]} | {'-' * (widths[1] - 1)}: | {'-' * (widths[2] - 1)}: | {'-' * widths[3]} |"
-    return "\n".join([lines[0], rule, *lines[1:]])
+        if verdict.remark:
+            outcome += f", {verdict.remark}"
+        name = f"{verdict.group}: {verdict.name}"
+        rows.append([name, _number(verdict.measured), _number(verdict.accepted), outcome])
+    return markdown_table(["figure", "measured", "accepted", "outcome"], rows)
 
 
 def _number(value: float | None) -> str:
@@ -83,7 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     groups = chosen.only or tuple(MEASUREMENTS)
     if chosen.accept:
-        write_accepted({name: MEASUREMENTS[name](chosen.dsn) for name in groups})
+        accepted = read_accepted()
+        write_accepted({name: typical(MEASUREMENTS[name], chosen.dsn, accepted[name]) for name in groups})
         return 0
     verdicts = check(chosen.dsn, groups)
     print(table(verdicts))

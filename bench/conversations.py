@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import count
 from typing import Any
 
@@ -15,14 +15,14 @@ from locus.models.base import ModelResponse
 from locus.testing import FunctionModel, text, tool_call
 from locus.tools import tool
 
-from .states import prose
+from .agents import Assistant, prose
 
 THREAD = "conversation"
 QUESTION_WORDS = 20
-TURNS_PER_COMPACTION = 50
+TURNS_BETWEEN_COMPACTIONS = 50
 
-#: Conversations by name: each turn a question and an answer; three tool calls before the answer, each saved and the
-#: saves deleted at the turn's end; as the first, but its history is replaced by a summary now and then.
+#: Conversations by name. In each turn of the first, a question and an answer; of the second, three tool calls before
+#: the answer, each saved, and these saves deleted at the turn's end. The history of the third is compacted by Locus.
 PLAIN, ITERATIONS, COMPACTED = "plain turns", "three iteration saves per turn", "compacted every 50 turns"
 
 
@@ -31,19 +31,24 @@ async def conversation(kind: str, checkpointer: BaseCheckpointer, turns: int) ->
 
     The words are the same every time; ids and times differ.
     """
-    source = random.Random(4)
-    ended: list[AgentState] = []
-    agent = _agent(source, tool_calls=3 if kind == ITERATIONS else 0, checkpointer=_Observed(checkpointer, ended))
+    saved: list[AgentState] = []
+    observed = _Observed(checkpointer, saved)
+    agent, ask = _compacting(observed) if kind == COMPACTED else _looking_up(observed, 3 if kind == ITERATIONS else 0)
     for turn in range(1, turns + 1):
-        if kind == COMPACTED and turn % TURNS_PER_COMPACTION == 0:
-            await checkpointer.save(_compacted(ended[-1], source), THREAD)
-        await agent.arun(prose(source, QUESTION_WORDS), thread_id=THREAD)
+        await agent.arun(ask(), thread_id=THREAD)
         agent.model.received_messages.clear()  # or a test's model remembers every history it ever heard
-        yield turn, ended[-1]
-        del ended[:-1]
+        yield turn, saved[-1]
+        saved.clear()
 
 
-def _agent(source: random.Random, tool_calls: int, checkpointer: BaseCheckpointer) -> Agent:
+def _compacting(checkpointer: BaseCheckpointer) -> tuple[Agent, Callable[[], str]]:
+    assistant = Assistant(seed=4, turns_between_compactions=TURNS_BETWEEN_COMPACTIONS)
+    return assistant.agent(checkpointer), assistant.question
+
+
+def _looking_up(checkpointer: BaseCheckpointer, tool_calls: int) -> tuple[Agent, Callable[[], str]]:
+    """An agent that calls its tool so many times, one after the other, before it answers."""
+    source = random.Random(4)
     serial = count()
 
     @tool
@@ -57,7 +62,7 @@ def _agent(source: random.Random, tool_calls: int, checkpointer: BaseCheckpointe
             return tool_call("look_up", topic=f"topic {next(serial)}")
         return text(prose(source))
 
-    return Agent(
+    agent = Agent(
         model=FunctionModel(answer),
         tools=[look_up] if tool_calls else [],
         checkpointer=checkpointer,
@@ -65,13 +70,7 @@ def _agent(source: random.Random, tool_calls: int, checkpointer: BaseCheckpointe
         context_window=1_000_000_000,
         system_prompt="Answer from what you look up.",
     )
-
-
-def _compacted(state: AgentState, source: random.Random) -> AgentState:
-    """The state with a summary in place of all but its last messages, as a compaction leaves it."""
-    system, *history = state.messages
-    summary = Message.user(f"Earlier turns were summarised: {prose(source, 300)}")
-    return state.model_copy(update={"messages": (system, summary, *history[-4:])})
+    return agent, lambda: prose(source, QUESTION_WORDS)
 
 
 class _Observed(BaseCheckpointer):

@@ -10,8 +10,8 @@ import pymysql
 
 from locus_mysql import CheckpointStore, MySQLConfig
 
+from .agents import prose
 from .disk import administrator
-from .states import prose
 
 CHECKPOINTS_PER_THREAD = 10
 CONVERSATIONS = 50

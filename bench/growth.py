@@ -15,6 +15,7 @@ from locus_mysql import MySQLCheckpointer
 from .conversations import COMPACTED, ITERATIONS, PLAIN, THREAD, conversation
 from .database import fresh_database
 from .disk import bytes_in_files, bytes_in_rows
+from .markdown import markdown_table
 from .wire import CountingProxy, Traffic
 
 TURNS = 1_000
@@ -122,14 +123,14 @@ def table(result: dict[str, Any]) -> str:
 
 
 def _table(growth: Growth) -> str:
-    lines = [
-        "| turns | stored, MB | of whole states | times final state | files, MB | wire, KB/turn | sent, KB/turn "
-        "| built-in: MB | files, MB | wire, KB/turn | sent, KB/turn |",
-        "| --: " * 11 + "|",
+    headings = [
+        *("turns", "stored, MB", "of whole states", "times final state", "files, MB", "wire, KB/turn", "sent, KB/turn"),
+        *("built-in: MB", "files, MB", "wire, KB/turn", "sent, KB/turn"),
     ]
+    rows = []
     for place, turns in enumerate(growth.turns):
         stored = growth.stored_bytes[place]
-        cells = [
+        row = [
             str(turns),
             f"{stored / 1e6:.3f}",
             f"1/{growth.whole_states_bytes[place] / stored:.1f}",
@@ -144,6 +145,6 @@ def _table(growth: Growth) -> str:
             (growth.builtin_wire_bytes_per_turn, 1e3),
             (growth.builtin_sent_bytes_per_turn, 1e3),
         ):
-            cells.append(f"{figures[place] / unit:.1f}" if place < len(figures) else "not measured")
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+            row.append(f"{figures[place] / unit:.1f}" if place < len(figures) else "not measured")
+        rows.append(row)
+    return markdown_table(headings, rows)

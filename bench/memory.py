@@ -22,6 +22,7 @@ from .conversations import PLAIN, conversation
 from .database import fresh_database
 from .disk import administrator
 from .fill import Copier
+from .markdown import markdown_table
 
 THREADS = 10_000
 QUICK_THREADS = 500
@@ -144,17 +145,13 @@ def _holders(known: int) -> dict[str, float]:
 
 def table(result: dict[str, Any]) -> str:
     """One row for each way to know a thread."""
-    lines = [
-        f"| {result['threads']:,} threads of | by it | bytes per thread | resident bytes per thread | held by |",
-        "| --: | --- | --: | --: | --- |",
-    ]
+    rows = []
     for one in result["known"]:
         held = ", ".join(f"{line}: {size:.0f}" for line, size in one["held_by"].items())
-        lines.append(
-            f"| {one['messages']} messages | {one['how']} | {one['bytes_per_thread']:.0f} "
-            f"| {one['resident_bytes_per_thread']:.0f} | {held} |"
-        )
-    return "\n".join(lines)
+        known_by = f"{one['messages']} messages, {one['how']}"
+        rows.append([known_by, f"{one['bytes_per_thread']:.0f}", f"{one['resident_bytes_per_thread']:.0f}", held])
+    headings = [f"{result['threads']:,} threads of", "bytes per thread", "resident bytes per thread", "held by"]
+    return markdown_table(headings, rows)
 
 
 if __name__ == "__main__":

@@ -14,10 +14,15 @@ from locus_mysql import MySQLCheckpointer, MySQLConfig
 from locus_mysql.integrations.locus import ITERATION_CHECKPOINTS_KEY
 
 from .database import fresh_database
+from .markdown import markdown_table
 from .wire import CountingProxy
 
 THREAD = "thread"
 SAVES = 9
+
+#: Saves whose round trips are averaged, and how often a call that takes more than one round trip is counted anew.
+AVERAGED_SAVES = 320
+ATTEMPTS = 3
 
 Call = Callable[[Any], Awaitable[Any]]
 
@@ -62,29 +67,41 @@ CALLS: Mapping[str, Call] = {
 }
 
 KNOWN, UNKNOWN, BUILT_IN = "thread known to the process", "thread new to the process", "Locus built-in"
+AVERAGE = f"average of {AVERAGED_SAVES} saves, housekeeping included"
 
 MakeCheckpointer = Callable[[], Any]
 
 
 def measure(dsn: str, quick: bool = False, calls: Mapping[str, Call] = CALLS) -> dict[str, Any]:
-    """Round trips by operation; None where a checkpointer does not have it. There is no quicker way."""
+    """Round trips by operation; None where a checkpointer does not have it. The quick way is the same."""
     with fresh_database(dsn) as own, CountingProxy(own) as proxy:
         config = MySQLConfig(dsn=proxy.dsn, ssl_mode="DISABLED")
         built_in_dsn = f"{proxy.dsn}?ssl_disabled=true"
 
-        async def ours() -> dict[str, Any]:
-            known = await counted(proxy, lambda: MySQLCheckpointer(config), calls, known=True)
-            unknown = await counted(proxy, lambda: MySQLCheckpointer(config), calls, known=False)
-            theirs = await counted(proxy, lambda: built_in_checkpointer(dsn=built_in_dsn), calls, known=True)
-            return {KNOWN: known, UNKNOWN: unknown, BUILT_IN: theirs}
+        def ours() -> MySQLCheckpointer:
+            return MySQLCheckpointer(config)
 
-        return asyncio.run(ours())
+        def theirs() -> Any:
+            return built_in_checkpointer(dsn=built_in_dsn)
+
+        async def count_all() -> dict[str, Any]:
+            known = await counted(proxy, ours, calls, known=True)
+            unknown = await counted(proxy, ours, calls, known=False)
+            built_in = await counted(proxy, theirs, calls, known=True)
+            async with ours() as checkpointer:
+                average = await average_of_saves(proxy, checkpointer, AVERAGED_SAVES)
+            return {KNOWN: known, UNKNOWN: unknown, BUILT_IN: built_in, AVERAGE: average}
+
+        return asyncio.run(count_all())
 
 
 async def counted(
     proxy: CountingProxy, make: MakeCheckpointer, calls: Mapping[str, Call], *, known: bool
 ) -> dict[str, int | None]:
     """Round trips of each call, on a connection that is open already.
+
+    A save may do some housekeeping for others, one in many and by chance, in a round trip more. So what takes more than
+    one is tried again, and the least counts; `average_of_saves` tells what housekeeping adds.
 
     Args:
         proxy: What the checkpointers that `make` makes connect by.
@@ -94,31 +111,58 @@ async def counted(
     """
     counts: dict[str, int | None] = {}
     for name, call in calls.items():
-        writer = make()
-        caller = writer if known else make()
+        least: int | None = None
+        for _ in range(ATTEMPTS):
+            count = await _counted_once(proxy, make, call, known=known)
+            if count is None:
+                break
+            least = count if least is None else min(least, count)
+            if least <= 1:
+                break
+        counts[name] = least
+    return counts
+
+
+async def _counted_once(proxy: CountingProxy, make: MakeCheckpointer, call: Call, *, known: bool) -> int | None:
+    """The round trips of one call on a thread with its checkpoints; None if the checkpointer does not have it."""
+    writer = make()
+    caller = writer if known else make()
+    try:
         for turn in range(1, SAVES + 1):
             await writer.save(state_of(turn), THREAD, f"c{turn}", {"turn": turn})
         await caller.exists("absent")
-        try:
-            with proxy.counting() as traffic:
-                await call(caller)
-            counts[name] = traffic.round_trips
-            if traffic.connections:
-                raise AssertionError(f"{name} opened a connection, so its round trips are not its own")
-        except (NotImplementedError, AttributeError):
-            counts[name] = None
+        with proxy.counting() as traffic:
+            await call(caller)
+        if traffic.connections:
+            raise AssertionError("the call opened a connection, so its round trips are not its own")
+        return traffic.round_trips
+    except (NotImplementedError, AttributeError):
+        return None
+    finally:
         for thread in (THREAD, "new", "copy"):
             await writer.delete(thread)
         for one in (writer, caller):
             await one.close()
-    return counts
+
+
+async def average_of_saves(proxy: CountingProxy, checkpointer: Any, saves: int) -> float:
+    """Round trips of a save to a known thread on the average of many."""
+    await checkpointer.save(state_of(1), THREAD)
+    state = state_of(2)
+    with proxy.counting() as traffic:
+        for number in range(saves):
+            state = state.with_message(Message.user(f"message {number}"))
+            await checkpointer.save(state, THREAD)
+    await checkpointer.delete(THREAD)
+    return traffic.round_trips / saves
 
 
 def table(result: dict[str, Any]) -> str:
     """Operations in rows, who calls in columns."""
     columns = (KNOWN, UNKNOWN, BUILT_IN)
-    lines = [f"| round trips | {' | '.join(columns)} |", "| --- " + "| --: " * len(columns) + "|"]
+    rows = []
     for name in result[KNOWN]:
-        cells = ["not available" if result[who][name] is None else str(result[who][name]) for who in columns]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        counts = [result[who][name] for who in columns]
+        rows.append([name, *("not available" if count is None else str(count) for count in counts)])
+    rows.append([AVERAGE, f"{result[AVERAGE]:.2f}", "", ""])
+    return markdown_table(["round trips", *columns], rows)

@@ -15,6 +15,7 @@ from locus_mysql import CheckpointStore, MySQLConfig
 from . import fill
 from .database import fresh_database
 from .disk import administrator
+from .markdown import markdown_table
 
 SIZES = (1_000, 100_000, 1_000_000)
 QUICK_SIZES = (1_000, 10_000)
@@ -131,15 +132,12 @@ async def measure_vacuum(configs: dict[int, MySQLConfig], dsn: str) -> dict[str,
 def table(result: dict[str, Any]) -> str:
     """Operations in rows, sizes in columns."""
     sizes = list(result["filled_in_s"])
-    smallest, largest = sizes[0], sizes[-1]
-    lines = [
-        f"| median ms at … checkpoints | {' | '.join(f'{int(size):,}' for size in sizes)} | largest to smallest |",
-        "| --- " + "| --: " * (len(sizes) + 1) + "|",
+    rows = [
+        [name, *(f"{medians[size]:.2f}" for size in sizes), f"{medians[sizes[-1]] / medians[sizes[0]]:.2f}"]
+        for name, medians in result["operations"].items()
     ]
-    for name, medians in result["operations"].items():
-        cells = " | ".join(f"{medians[size]:.2f}" for size in sizes)
-        lines.append(f"| {name} | {cells} | {medians[largest] / medians[smallest]:.2f} |")
-    return "\n".join(lines)
+    headings = ["median ms by number of checkpoints", *(f"{int(size):,}" for size in sizes), "largest to smallest"]
+    return markdown_table(headings, rows)
 
 
 def enlarge(dsn: str) -> dict[str, int]:

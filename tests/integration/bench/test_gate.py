@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from pytest import CaptureFixture, MonkeyPatch  # noqa: PT013 - types
 
 from bench import check, fill
 from bench.conversations import PLAIN
 from bench.disk import administrator
 from bench.gate import reads, round_trips, storage, timing, wire
 from bench.gate.accepted import Group, judge, read_accepted
-from bench.round_trips import CALLS
+from bench.round_trips import AVERAGE, CALLS
 from locus_mysql.checkpoints import operations
 from locus_mysql.checkpoints.operations import CheckpointOperations
 from locus_mysql.integrations import locus
@@ -22,9 +22,13 @@ from locus_mysql.integrations import locus
 Figures = Mapping[str, float]
 
 
-def failures(group: str, figures: Callable[[], Figures]) -> set[str]:
-    """Names of the figures that are worse than accepted, of those that were measured."""
+def failures(group: str, figures: Callable[[], Figures], *, passes: int | None = None) -> set[str]:
+    """Names of the figures that are worse than accepted, of those that were measured.
+
+    More passes only forgive what happens by chance: for what is counted, not timed, one shows a plant.
+    """
     accepted = read_accepted()[group]
+    accepted = replace(accepted, passes=passes or accepted.passes)
     measured = check.measure(lambda _: dict(figures()), "", accepted)
     assert measured
     assert accepted.figures.keys() >= measured.keys()
@@ -37,25 +41,25 @@ def figures_of_round_trips(server_dsn: str) -> Figures:
 
 
 @pytest.fixture
-def figures_of_storage(server_dsn: str, monkeypatch: MonkeyPatch) -> Callable[[], Figures]:
+def figures_of_storage(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Figures]:
     monkeypatch.setattr(storage, "TURNS", {PLAIN: storage.TURNS[PLAIN]})
     return lambda: storage.figures(server_dsn)
 
 
 @pytest.fixture
-def figures_of_wire(server_dsn: str, monkeypatch: MonkeyPatch) -> Callable[[], Figures]:
+def figures_of_wire(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Figures]:
     monkeypatch.setattr(wire, "SIZES", (10, 100))
     return lambda: wire.figures(server_dsn)
 
 
 @pytest.fixture
-def figures_of_time(server_dsn: str, monkeypatch: MonkeyPatch) -> Callable[[], Figures]:
+def figures_of_time(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Figures]:
     monkeypatch.setattr(timing, "SIZES", (10,))
     monkeypatch.setattr(timing, "ROUNDS", 30)
     return lambda: timing.figures(server_dsn)
 
 
-def plant_a_round_trip(monkeypatch: MonkeyPatch) -> None:
+def plant_a_round_trip(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each save asks the server for its health first."""
     save = CheckpointOperations.save
 
@@ -66,7 +70,7 @@ def plant_a_round_trip(monkeypatch: MonkeyPatch) -> None:
     monkeypatch.setattr(CheckpointOperations, "save", asking_first)
 
 
-def plant_whole_states(monkeypatch: MonkeyPatch) -> None:
+def plant_whole_states(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each save stores the whole state."""
     encode_delta = operations.encode_delta
     monkeypatch.setattr(
@@ -74,36 +78,36 @@ def plant_whole_states(monkeypatch: MonkeyPatch) -> None:
     )
 
 
-def plant_a_quadratic_index(monkeypatch: MonkeyPatch) -> None:
+def plant_a_quadratic_index(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each save adds the text of its whole state to the index."""
     monkeypatch.setattr(
         locus, "text_of_messages", lambda state, delta: (" ".join(m.content or "" for m in state.messages), False)
     )
 
 
-def test_an_extra_round_trip_of_a_save_fails(server_dsn: str, monkeypatch: MonkeyPatch) -> None:
+def test_an_extra_round_trip_of_a_save_fails(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert failures("round trips", lambda: figures_of_round_trips(server_dsn)) == set()
     plant_a_round_trip(monkeypatch)
-    assert failures("round trips", lambda: figures_of_round_trips(server_dsn)) == {
+    assert failures("round trips", lambda: figures_of_round_trips(server_dsn), passes=1) == {
         f"{call}, thread {whose} the process"
         for call in ("save", "save to a new thread")
         for whose in ("known to", "new to")
-    }
+    } | {AVERAGE}
 
 
 @pytest.mark.slow
 def test_whole_states_where_deltas_are_due_fail(
-    figures_of_storage: Callable[[], Figures], figures_of_wire: Callable[[], Figures], monkeypatch: MonkeyPatch
+    figures_of_storage: Callable[[], Figures], figures_of_wire: Callable[[], Figures], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert failures("bytes stored", figures_of_storage) == set()
     assert failures("bytes on the wire", figures_of_wire) == set()
     plant_whole_states(monkeypatch)
-    assert failures("bytes stored", figures_of_storage) == {
+    assert failures("bytes stored", figures_of_storage, passes=1) == {
         f"stored for each byte of whole states, {PLAIN}",
         f"stored for each byte of the final state, {PLAIN}",
         f"text to index for each byte said, {PLAIN}",  # what is saved whole goes on from nothing
     }
-    assert failures("bytes on the wire", figures_of_wire) >= {
+    assert failures("bytes on the wire", figures_of_wire, passes=1) >= {
         "sent by saves for each byte of a new message, n=10",
         "sent by saves for each byte of a new message, n=100",
     }
@@ -111,17 +115,20 @@ def test_whole_states_where_deltas_are_due_fail(
 
 @pytest.mark.slow
 def test_an_index_that_grows_with_the_square_of_the_conversation_fails(
-    figures_of_storage: Callable[[], Figures], figures_of_wire: Callable[[], Figures], monkeypatch: MonkeyPatch
+    figures_of_storage: Callable[[], Figures], figures_of_wire: Callable[[], Figures], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert failures("bytes stored", figures_of_storage) == set()
     assert failures("bytes on the wire", figures_of_wire) == set()
     plant_a_quadratic_index(monkeypatch)
-    assert f"text to index for each byte said, {PLAIN}" in failures("bytes stored", figures_of_storage)
-    assert "sent by saves for each byte of a new message, n=100" in failures("bytes on the wire", figures_of_wire)
+    assert f"text to index for each byte said, {PLAIN}" in failures("bytes stored", figures_of_storage, passes=1)
+    assert "sent by saves for each byte of a new message, n=100" in failures(
+        "bytes on the wire", figures_of_wire, passes=1
+    )
 
 
 @pytest.mark.slow
-def test_a_missing_index_fails(server_dsn: str, monkeypatch: MonkeyPatch) -> None:
+def test_a_missing_index_fails(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reads, "SIZES", (500,))
     assert failures("rows read", lambda: reads.figures(server_dsn)) == set()
     filled = fill.fill
 
@@ -131,7 +138,7 @@ def test_a_missing_index_fails(server_dsn: str, monkeypatch: MonkeyPatch) -> Non
             cursor.execute(f"ALTER TABLE {config.table_prefix}checkpoints DROP INDEX metadata_pairs")
 
     monkeypatch.setattr(fill, "fill", fill_without_index)
-    assert failures("rows read", lambda: reads.figures(server_dsn)) == {
+    assert failures("rows read", lambda: reads.figures(server_dsn), passes=1) == {
         f"{query}, {size} checkpoints"
         for query in ("query_by_metadata", "query_by_metadata, none found")
         for size in reads.SIZES
@@ -139,7 +146,7 @@ def test_a_missing_index_fails(server_dsn: str, monkeypatch: MonkeyPatch) -> Non
 
 
 @pytest.mark.slow
-def test_a_slow_save_fails(figures_of_time: Callable[[], Figures], monkeypatch: MonkeyPatch) -> None:
+def test_a_slow_save_fails(figures_of_time: Callable[[], Figures], monkeypatch: pytest.MonkeyPatch) -> None:
     assert failures("time", figures_of_time) == set()
     encode_state = locus.encode_state
 
@@ -152,18 +159,18 @@ def test_a_slow_save_fails(figures_of_time: Callable[[], Figures], monkeypatch: 
 
 
 def test_the_gate_prints_what_failed_and_exits_with_1(
-    server_dsn: str, monkeypatch: MonkeyPatch, capsys: CaptureFixture[str]
+    server_dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(check, "MEASUREMENTS", {"round trips": figures_of_round_trips})
     measured_here = figures_of_round_trips(server_dsn)
-    monkeypatch.setattr(check, "read_accepted", lambda: {"round trips": Group("", 0, 1, measured_here)})
+    monkeypatch.setattr(check, "read_accepted", lambda: {"round trips": Group("", 0.2, 1, measured_here)})
     assert check.main(["--dsn", server_dsn]) == 0
     assert "FAILED" not in capsys.readouterr().out.replace("0 FAILED", "")
     plant_a_round_trip(monkeypatch)
     assert check.main(["--dsn", server_dsn]) == 1
     failed = [line for line in capsys.readouterr().out.splitlines() if "FAILED" in line]
     assert failed[0].split("|")[1].strip() == "round trips: save, thread known to the process"
-    assert failed[-1] == "2 ok, 4 FAILED"
+    assert failed[-1] == "2 ok, 5 FAILED"
 
 
 def test_a_figure_that_nobody_accepted_fails() -> None:
