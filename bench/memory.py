@@ -33,6 +33,7 @@ MESSAGES = (10, 100)
 #: How the process comes to know its threads: it saves a state to new threads; it loads them; or it serves a turn of
 #: each, a load and then a save.
 SAVED, LOADED, SERVED = "saved", "loaded", "loaded and saved"
+WAYS = (SAVED, LOADED, SERVED)
 
 #: Threads served before anything is counted, so that what a process needs once does not count.
 WARM_UP_THREADS = 50
@@ -56,11 +57,10 @@ def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
         with fresh_database(dsn) as own:
             asyncio.run(save_conversation(own, messages // 2))
             with administrator(own) as cursor:
-                cursor.execute("SET SESSION sql_log_bin = 0")
                 copier = Copier(cursor, "locus_", "%")
                 for first in range(0, threads, 500):
                     copier.copy(first, min(first + 499, threads))
-            for how in (SAVED, LOADED, SERVED):
+            for how in WAYS:
                 traced = _in_fresh_process(own, threads, how, traced=True)
                 resident = _in_fresh_process(own, threads, how, traced=False)
                 found.append({"messages": messages, "how": how, **resident, **traced})
@@ -158,7 +158,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--dsn", required=True)
     parser.add_argument("--threads", type=int, required=True)
-    parser.add_argument("--how", choices=(SAVED, LOADED, SERVED), required=True)
+    parser.add_argument("--how", choices=WAYS, required=True)
     parser.add_argument("--traced", action="store_true")
     chosen = parser.parse_args()
     print(json.dumps(asyncio.run(serve(chosen.dsn, chosen.threads, chosen.how, traced=chosen.traced))))

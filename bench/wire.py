@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import threading
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote
 
 from locus_mysql import MySQLConfig
@@ -60,12 +58,6 @@ class CountingProxy:
             with self._lock:
                 for name, value in vars(self._total).items():
                     setattr(traffic, name, value - getattr(before, name))
-
-    async def round_trips(self, call: Awaitable[Any]) -> int:
-        """How many one call takes, connecting included if it has to."""
-        with self.counting() as traffic:
-            await asyncio.wait_for(call, 60)
-        return traffic.round_trips
 
     def close(self) -> None:
         """Stop listening and close every connection."""
