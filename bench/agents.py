@@ -105,7 +105,7 @@ class Assistant:
             context_length=_TURN_TOKENS * (turns + _KEPT_BY_COMPACTION),
             reserved_tokens=0,
             trigger_fraction=1.0,
-            tail_turns=6,
+            tail_turns=1,
             summary_model=FunctionModel(lambda heard, tools: text(prose(self._source, SUMMARY_WORDS))),
             token_counter=tokens,
         )

@@ -19,7 +19,7 @@ from pydantic_core import from_json
 from locus_mysql.integrations.locus import encode_state
 
 from . import contestants, workloads
-from .contestants import BUILT_IN, DRIVERS, POSTGRESQL, REDIS, SYNC_DRIVERS, Contestant, check_same
+from .contestants import BUILT_IN, DRIVERS, OURS, POSTGRESQL, REDIS, SYNC_DRIVERS, Contestant, check_same
 from .database import fresh_database
 from .floor import FLOORS, Floor, floor_of
 from .markdown import markdown_table
@@ -27,9 +27,10 @@ from .peers import Peers, peers
 from .workloads import Workload
 
 WARM_UP_ROUNDS = 3
-#: Measured rounds by the number of messages; what is not a number has the last.
+#: Measured rounds by the number of messages.
 ROUNDS = {10: 120, 100: 100, 1000: 60, 5000: 24}
-OTHER_ROUNDS = 30
+LARGE_ROUNDS = 30
+COMPACTED_ROUNDS = 60
 CODEC_ROUNDS = 30
 
 
@@ -73,9 +74,11 @@ async def _measure(dsn: str, quick: bool) -> dict[str, Any]:
             workload = await workloads.of_size(size)
             result["workloads"][workload.name] = await _run(dsn, found, workload, 8 if quick else ROUNDS[size])
         if not quick:
-            for make in (workloads.of_large_outputs, workloads.of_compaction):
-                workload = await make()
-                result["workloads"][workload.name] = await _run(dsn, found, workload, OTHER_ROUNDS)
+            for workload, rounds in (
+                (await workloads.of_large_outputs(), LARGE_ROUNDS),
+                (await workloads.of_compaction(), COMPACTED_ROUNDS),
+            ):
+                result["workloads"][workload.name] = await _run(dsn, found, workload, rounds)
     return result
 
 
@@ -161,14 +164,28 @@ def _prepared(function: Callable[[Any], object], argument: Any) -> Callable[[], 
 
 
 def table(result: dict[str, Any]) -> str:
-    """Medians, 95th percentiles and ratios: for each workload a table of saves and one of loads."""
-    parts = []
+    """Medians of the main contestants; for each workload all of them, with 95th percentiles and ratios."""
+    parts = ["### Save / load, median ms", _short(result["workloads"])]
     for name, one in result["workloads"].items():
         about = f"{one['messages']:,} messages, {one['bytes'] / 1e3:,.0f} KB of JSON, {one['rounds']} rounds"
         for what in ("save", "load"):
             parts += [f"### {what.capitalize()}, {title(name)}", f"{about}.", _ratios(one["contestants"], what)]
     parts += ["### In the process alone, ms", _codec(result["workloads"])]
     return "\n\n".join([*parts, f"Garbage collector: {result['garbage_collector']}."])
+
+
+def _short(measured: dict[str, dict[str, Any]]) -> str:
+    names = (OURS, BUILT_IN, POSTGRESQL, REDIS, floor_of(OURS))
+    rows = [
+        [name, *(_save_and_load(one["contestants"][name]) for one in measured.values())]
+        for name in names
+        if all(name in one["contestants"] for one in measured.values())
+    ]
+    return markdown_table(["messages", *measured], rows)
+
+
+def _save_and_load(own: dict[str, float]) -> str:
+    return " / ".join(f"{own[f'{what}_ms']:.{1 if own[f'{what}_ms'] >= 10 else 2}f}" for what in ("save", "load"))
 
 
 def title(workload: str) -> str:

@@ -1,21 +1,28 @@
-"""Save and load latency of each driver under pytest-benchmark, to compare runs of one machine with each other."""
+"""Save and load latency of each driver under pytest-benchmark, to compare runs of one machine with each other.
+
+ci/mysql run -- .venv/bin/python -m pytest bench/test_latency.py --benchmark-enable
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
 
 import pytest
 from locus.core.state import AgentState
 
-from locus_mysql import SyncMySQLCheckpointer
+from locus_mysql import MySQLCheckpointer, SyncMySQLCheckpointer
 
+from .contestants import DRIVERS, SYNC_DRIVERS
 from .database import fresh_database
 from .states import agent_state, grown
 
-SYNC_DRIVERS = ("mysql-connector", "pymysql")
+ROUNDS = 30
+CLIENTS = [*((driver, "async") for driver in DRIVERS), *((driver, "blocking") for driver in SYNC_DRIVERS)]
 
 
 @pytest.fixture(scope="module")
@@ -25,33 +32,46 @@ def dsn() -> Iterator[str]:
         yield own
 
 
-@pytest.fixture(scope="module", params=[10, 100, 1000], ids="n={}".format)
+@pytest.fixture(scope="module", params=[10, 100, 1000], ids="{}-messages".format)
 def state(request: pytest.FixtureRequest) -> AgentState:
     """A real agent's state."""
     return asyncio.run(agent_state(request.param))
 
 
-@pytest.mark.parametrize("driver", SYNC_DRIVERS)
-def test_save(benchmark, dsn: str, state: AgentState, driver: str) -> None:
+@contextmanager
+def checkpointer_calls(dsn: str, driver: str, kind: str) -> Iterator[Callable[..., Any]]:
+    """A function that calls a checkpointer's method by its name and waits for the result."""
+    if kind == "blocking":
+        with SyncMySQLCheckpointer(dsn=dsn, driver=driver) as blocking:
+            yield lambda method, *arguments: getattr(blocking, method)(*arguments)
+        return
+    with closing(asyncio.Runner()) as runner:
+        checkpointer = MySQLCheckpointer(dsn=dsn, driver=driver)
+        yield lambda method, *arguments: runner.run(getattr(checkpointer, method)(*arguments))
+        runner.run(checkpointer.close())
+
+
+@pytest.mark.parametrize(("driver", "kind"), CLIENTS)
+def test_save(benchmark: Any, dsn: str, state: AgentState, driver: str, kind: str) -> None:
     """A save of the state one message later."""
     source = random.Random(5)
-    thread_id = f"save/{driver}/{len(state.messages)}"
-    with SyncMySQLCheckpointer(dsn=dsn, driver=driver) as checkpointer:
-        checkpointer.save(state, thread_id)
+    thread_id = f"save/{driver}/{kind}/{len(state.messages)}"
+    with checkpointer_calls(dsn, driver, kind) as call:
+        call("save", state, thread_id)
         held = [state]
 
-        def one_more() -> tuple[tuple[AgentState, str], dict[str, str]]:
+        def one_more() -> tuple[tuple[str, AgentState, str], dict[str, str]]:
             held[0] = grown(held[0], source)
-            return (held[0], thread_id), {}
+            return ("save", held[0], thread_id), {}
 
-        benchmark.pedantic(checkpointer.save, setup=one_more, rounds=30, warmup_rounds=3)
-        assert checkpointer.load(thread_id) == held[0]
+        benchmark.pedantic(call, setup=one_more, rounds=ROUNDS, warmup_rounds=3)
+        assert call("load", thread_id) == held[0]
 
 
-@pytest.mark.parametrize("driver", SYNC_DRIVERS)
-def test_load(benchmark, dsn: str, state: AgentState, driver: str) -> None:
+@pytest.mark.parametrize(("driver", "kind"), CLIENTS)
+def test_load(benchmark: Any, dsn: str, state: AgentState, driver: str, kind: str) -> None:
     """A load of the newest state."""
-    thread_id = f"load/{driver}/{len(state.messages)}"
-    with SyncMySQLCheckpointer(dsn=dsn, driver=driver) as checkpointer:
-        checkpointer.save(state, thread_id)
-        assert benchmark(checkpointer.load, thread_id) == state
+    thread_id = f"load/{driver}/{kind}/{len(state.messages)}"
+    with checkpointer_calls(dsn, driver, kind) as call:
+        call("save", state, thread_id)
+        assert benchmark.pedantic(call, ("load", thread_id), rounds=ROUNDS, warmup_rounds=3) == state

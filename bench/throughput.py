@@ -1,7 +1,8 @@
 """How many saves a second one process makes for 1 to 128 conversations at once, and how long each waits.
 
-Every conversation has its own thread id and saves a state that grows by one message. The contestants run by turns, in
-short slices, so that a busy minute of the machine hits all of them.
+Every conversation has its own thread id and saves each of its messages as it comes, from the first to the hundredth;
+then a new one begins. They start at different places, so at any time they are of all sizes. The contestants run by
+turns, in short slices, so that a busy minute of the machine hits all of them; conversations go on in the next slice.
 """
 
 from __future__ import annotations
@@ -16,12 +17,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any
 
 from locus.core.state import AgentState
 
-from locus_mysql.drivers.base import DriverError
+from locus_mysql.drivers.base import DriverError, ServerError
 from locus_mysql.engine import asynchronous
 from locus_mysql.engine.retry import Retry
 
@@ -30,15 +30,46 @@ from .contestants import POOL_SIZE, Contestant, check_same
 from .database import fresh_database
 from .markdown import markdown_table
 from .peers import peers
-from .states import agent_state, grown
+from .states import agent_state
 
 CONCURRENCY = (1, 8, 32, 128)
 MESSAGES = 100
-#: Saves of one conversation before it begins anew: the fast ones would otherwise have to save longer ones.
-SAVES_PER_CONVERSATION = 25
-SLICES = 5
+SLICES = 4
 SLICE_S = 1.0
+#: Conversations whose newest state is loaded and compared after each slice.
+CHECKED = 16
 DRIVERS = ("mysql-connector", "aiomysql")
+#: ER_LOCK_WAIT_TIMEOUT and ER_LOCK_DEADLOCK.
+LOCK_WAITS = {1205, 1213}
+
+
+@dataclass
+class Conversation:
+    """One of those that go on at once: it saves its states one after the other, then begins anew in a new thread."""
+
+    name: str
+    states: Sequence[AgentState]
+    place: int
+    number: int = 0
+    stored: AgentState | None = None
+
+    @property
+    def thread_id(self) -> str:
+        """The thread of the conversation that goes on now."""
+        return f"{self.name}/{self.number}"
+
+    @property
+    def state(self) -> AgentState:
+        """The state to save next."""
+        return self.states[self.place]
+
+    def go_on(self) -> None:
+        """Have another message."""
+        self.place += 1
+        if self.place == len(self.states):
+            self.place = 0
+            self.number += 1
+            self.stored = None
 
 
 @dataclass
@@ -49,6 +80,7 @@ class Tally:
     seconds: float = 0.0
     failures: Counter[str] = field(default_factory=Counter)
     retries: int = 0
+    lock_waits: int = 0
 
     def summary(self) -> dict[str, Any]:
         """Saves per second, 50th and 99th percentile of the time that a save took, failures and retries."""
@@ -61,6 +93,7 @@ class Tally:
             "failed": sum(self.failures.values()),
             "failures": dict(self.failures),
             "retries": self.retries,
+            "retries_after_lock_waits": self.lock_waits,
         }
 
 
@@ -70,10 +103,8 @@ def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
 
 
 async def _measure(dsn: str, concurrency: Sequence[int], slices: int) -> dict[str, Any]:
-    states = [await agent_state(MESSAGES)]
+    states = await conversation_states()
     source = random.Random(3)
-    for _ in range(SAVES_PER_CONVERSATION - 1):
-        states.append(grown(states[-1], source))
     result: dict[str, Any] = {
         "messages": MESSAGES,
         "pool_size": POOL_SIZE,
@@ -91,15 +122,15 @@ async def _measure(dsn: str, concurrency: Sequence[int], slices: int) -> dict[st
         ]
         for contestant in everyone:
             stack.push_async_callback(contestant.close)
-            await _slice(contestant, states, 1, "warm-up", Tally(), SLICE_S / 4)
+            await _slice(contestant, await begun(contestant, states, "warm-up", 1), Tally(), SLICE_S / 4)
         for at_once in concurrency:
             print(f"bench: throughput, {at_once} conversations", file=sys.stderr, flush=True)
             tallies = {contestant.name: Tally() for contestant in everyone}
-            for number in range(slices):
+            talks = {one.name: await begun(one, states, str(at_once), at_once) for one in everyone}
+            for _ in range(slices):
                 source.shuffle(everyone)
                 for contestant in everyone:
-                    name = f"{at_once}/{number}"
-                    await _slice(contestant, states, at_once, name, tallies[contestant.name], SLICE_S)
+                    await _slice(contestant, talks[contestant.name], tallies[contestant.name], SLICE_S)
             result["concurrency"][str(at_once)] = {
                 name: tallies[name].summary() for name in sorted(tallies, key=str.casefold)
             }
@@ -107,41 +138,49 @@ async def _measure(dsn: str, concurrency: Sequence[int], slices: int) -> dict[st
     return result
 
 
-async def _slice(
-    contestant: Contestant, states: Sequence[AgentState], at_once: int, name: str, tally: Tally, seconds: float
-) -> None:
+async def conversation_states() -> list[AgentState]:
+    """A real agent's conversation after each of its messages, from the first question on."""
+    whole = await agent_state(MESSAGES)
+    return [
+        whole.model_copy(update={"messages": whole.messages[: number + 1]}) for number in range(1, len(whole.messages))
+    ]
+
+
+async def begun(contestant: Contestant, states: Sequence[AgentState], name: str, number: int) -> list[Conversation]:
+    """So many conversations at evenly spread places, saved as they are there; not measured."""
+    talks = []
+    for one in range(number):
+        talk = Conversation(f"{name}/{one}", states, place=one * len(states) // number)
+        await contestant.save(talk.state, talk.thread_id)
+        talk.stored = talk.state
+        talk.go_on()
+        talks.append(talk)
+    return talks
+
+
+async def _slice(contestant: Contestant, talks: Sequence[Conversation], tally: Tally, seconds: float) -> None:
     gc.collect()
     begin = time.perf_counter()
-    end = begin + seconds
     with counted_retries(tally):
-        last = await asyncio.gather(
-            *(_converse(contestant, states, f"{name}/{worker}", tally, end) for worker in range(at_once))
-        )
+        await asyncio.gather(*(_converse(contestant, talk, tally, begin + seconds) for talk in talks))
     tally.seconds += time.perf_counter() - begin
-    for thread_id, state in last:
-        if state is not None:
-            check_same(contestant.name, await contestant.load(thread_id), state)
+    for talk in talks[:CHECKED]:
+        if talk.stored is not None:
+            check_same(contestant.name, await contestant.load(talk.thread_id), talk.stored)
 
 
-async def _converse(
-    contestant: Contestant, states: Sequence[AgentState], name: str, tally: Tally, end: float
-) -> tuple[str, AgentState | None]:
-    """Save until the end of the slice; return what must then be stored, if the last save did not fail."""
-    for number in count():
-        thread_id = f"{name}/{number}"
-        for state in states:
-            begin = time.perf_counter()
-            saved: AgentState | None = state
-            try:
-                await contestant.save(state, thread_id)
-            except Exception as error:  # of any library; counted, told, and compared with none
-                tally.failures[type(error).__name__] += 1
-                saved = None
-            else:
-                tally.waits_ms.append((time.perf_counter() - begin) * 1000)
-            if time.perf_counter() >= end:
-                return thread_id, saved
-    raise AssertionError("a conversation always begins anew")
+async def _converse(contestant: Contestant, talk: Conversation, tally: Tally, end: float) -> None:
+    while time.perf_counter() < end:
+        begin = time.perf_counter()
+        try:
+            await contestant.save(talk.state, talk.thread_id)
+        except Exception as error:  # of any library; counted and told
+            tally.failures[type(error).__name__] += 1
+            talk.stored = None  # it may be this state or the one before
+        else:
+            tally.waits_ms.append((time.perf_counter() - begin) * 1000)
+            talk.stored = talk.state
+        talk.go_on()
 
 
 @contextmanager
@@ -151,7 +190,10 @@ def counted_retries(tally: Tally) -> Iterator[None]:
     class CountedRetry(Retry):
         def wait_after(self, error: DriverError) -> float:
             wait_s = super().wait_after(error)
-            tally.retries += 1
+            if isinstance(error, ServerError) and error.errno in LOCK_WAITS:
+                tally.lock_waits += 1
+            else:
+                tally.retries += 1
             return wait_s
 
     engine: Any = asynchronous
@@ -165,10 +207,10 @@ def counted_retries(tally: Tally) -> Iterator[None]:
 def table(result: dict[str, Any]) -> str:
     """One table for each concurrency."""
     parts = [
-        f"Conversations of {result['messages']} messages, each saving one message more at a time; "
+        f"Conversations of 1 to {result['messages']} messages, each saving one message more at a time; "
         f"{result['slices']} slices of {result['slice_s']:g} s for each contestant, by turns. At most "
-        f"{result['pool_size']} connections each; Redis' client opens one for each save under way. One process; "
-        "the last save of each conversation was loaded and compared."
+        f"{result['pool_size']} connections each; Redis' client opens one for each save under way and fails beyond 100. One process; "
+        f"after each slice {CHECKED} conversations were loaded and compared."
     ]
     for at_once, measured in result["concurrency"].items():
         built_in = measured[contestants.BUILT_IN]["saves_per_s"]
@@ -180,10 +222,15 @@ def table(result: dict[str, Any]) -> str:
                 f"{one['p50_ms']:.1f}",
                 f"{one['p99_ms']:.1f}",
                 str(one["failed"]),
-                str(one["retries"]) if name.startswith("locus-mysql") else "unknown",
+                _retries(one) if name.startswith("locus-mysql") else "unknown",
             ]
             for name, one in measured.items()
         ]
         headings = [f"{at_once} at once", "saves/s", "times built-in", "p50, ms", "p99, ms", "failed", "retried"]
         parts.append(markdown_table(headings, rows))
     return "\n\n".join(parts)
+
+
+def _retries(one: dict[str, Any]) -> str:
+    lock_waits = one["retries_after_lock_waits"]
+    return f"{one['retries']} and {lock_waits} after lock waits" if lock_waits else str(one["retries"])

@@ -15,7 +15,7 @@ from .states import agent_state, compacted_states, grown
 LARGE_OUTPUTS = "200 KB tool outputs"
 COMPACTED = "compacted every 50 turns"
 LARGE_MESSAGES = 30
-FIRST_TURN = 30
+FIRST_TURN, TURNS = 45, 70  # with two compactions among the first 60
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ async def of_large_outputs() -> Workload:
 
 async def of_compaction() -> Workload:
     """Whole turns of a conversation that Locus' compactor cuts back twice meanwhile."""
-    begin, *then = await compacted_states(FIRST_TURN, FIRST_TURN + 80)
+    begin, *then = await compacted_states(FIRST_TURN, FIRST_TURN + TURNS)
     return Workload(COMPACTED, begin, then)
 
 

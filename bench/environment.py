@@ -1,0 +1,51 @@
+"""What the figures depend on: the machine, the versions, the servers' settings."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+from .database import server_facts
+from .latency import garbage_collector
+from .peers import Peers, peer_facts
+
+LIBRARIES = (
+    "locus-mysql",
+    "locus-sdk",
+    "pydantic",
+    "mysql-connector-python",
+    "aiomysql",
+    "PyMySQL",
+    "asyncmy",
+    "asyncpg",
+    "redis",
+)
+
+
+def environment(dsn: str, found: Peers) -> dict[str, str]:
+    """Name and value of each fact."""
+    system = f"{platform.system()} {platform.release()}"
+    return {
+        "machine": f"{processor()}, {os.cpu_count()} cores, {memory_gb():.0f} GB, {system}",
+        "Python": f"{platform.python_implementation()} {platform.python_version()}, {platform.machine()}",
+        "garbage collector": garbage_collector(),
+        "libraries": ", ".join(f"{name} {version(name)}" for name in LIBRARIES),
+        **server_facts(dsn),
+        **asyncio.run(peer_facts(found)),
+    }
+
+
+def processor() -> str:
+    """The processor's name, as Linux tells it."""
+    file = Path("/proc/cpuinfo")
+    found = re.search(r"^model name\s*:\s*(.+)$", file.read_text(), re.MULTILINE) if file.exists() else None
+    return found[1] if found else platform.processor() or "unknown processor"
+
+
+def memory_gb() -> float:
+    """The machine's memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9

@@ -1,0 +1,204 @@
+"""The targets of issue 3 as data: what is compared, what is wanted, and where the measured figure stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .contestants import BUILT_IN, OURS, POSTGRESQL, REDIS
+from .floor import floor_of
+from .markdown import markdown_table
+
+#: Results of all measurements, by the name of the measurement.
+Results = dict[str, Any]
+
+COMPARISONS: dict[str, Callable[[float, float], bool]] = {
+    "≥": lambda measured, wanted: measured >= wanted,
+    "≤": lambda measured, wanted: measured <= wanted,
+    "<": lambda measured, wanted: measured < wanted,
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """One figure that is wanted.
+
+    Args:
+        name: What is measured, and against what.
+        case: At which size or in which case.
+        comparison: How the measured figure must stand to the wanted one.
+        wanted: The wanted figure.
+        measured: Reads the figure; raises LookupError where it was not measured.
+    """
+
+    name: str
+    case: str
+    comparison: Literal["≥", "≤", "<"]
+    wanted: float
+    measured: Callable[[Results], float]
+
+    def verdict(self, results: Results) -> tuple[float | None, bool | None]:
+        """The measured figure and whether it is as wanted; None for what was not measured."""
+        try:
+            figure = self.measured(results)
+        except LookupError:
+            return None, None
+        return figure, COMPARISONS[self.comparison](figure, self.wanted)
+
+
+def times_faster(what: str, size: int, other: str) -> Callable[[Results], float]:
+    """How many times faster this project is than another contestant."""
+    return lambda results: 1 / of(what, size, other)(results)
+
+
+def of(what: str, size: int, other: str) -> Callable[[Results], float]:
+    """This project's time as a multiple of another contestant's."""
+
+    def ratio(results: Results) -> float:
+        measured = results["latency"]["workloads"][str(size)]["contestants"]
+        return measured[OURS][f"{what}_ms"] / measured[other][f"{what}_ms"]
+
+    return ratio
+
+
+def after_1000_turns(kind: str, figure: Callable[[dict[str, int]], float]) -> Callable[[Results], float]:
+    """A figure of a conversation after its thousandth turn."""
+
+    def read(results: Results) -> float:
+        growth = results["growth"][kind]
+        if 1000 not in growth["turns"]:
+            raise LookupError("the conversation was shorter")
+        place = growth["turns"].index(1000)
+        return figure({name: values[place] for name, values in growth.items() if place < len(values)})
+
+    return read
+
+
+def flatness(operation: str) -> Callable[[Results], float]:
+    """The slowest of an operation's variants at a million checkpoints, as a multiple of its time at a thousand."""
+
+    def read(results: Results) -> float:
+        ratios = [
+            times["1000000"] / times["1000"]
+            for name, times in results["scale"]["operations"].items()
+            if name.startswith(operation)
+        ]
+        if not ratios:
+            raise LookupError(operation)
+        return max(ratios)
+
+    return read
+
+
+def at_32(figure: Callable[[dict[str, Any]], float]) -> Callable[[Results], float]:
+    """A figure of 32 concurrent conversations."""
+    return lambda results: figure(results["throughput"]["concurrency"]["32"])
+
+
+def over_all(figure: str) -> Callable[[Results], float]:
+    """The sum of a figure of this project's drivers over all numbers of concurrent conversations."""
+    return lambda results: sum(
+        one[figure]
+        for measured in results["throughput"]["concurrency"].values()
+        for name, one in measured.items()
+        if name.startswith("locus-mysql")
+    )
+
+
+def bytes_per_known_thread(results: Results) -> float:
+    """The most that a known thread takes, of all ways to know one."""
+    return max(known["bytes_per_thread"] for known in results["memory"]["known"])
+
+
+SIZES = (10, 100, 1000, 5000)
+FLOOR = floor_of(OURS)
+STORAGE = {"plain turns": "1,000 turns", "three iteration saves per turn": "1,000 turns of three deleted saves"}
+
+
+def _by_size(
+    name: str,
+    comparisons: tuple[Literal["≥", "≤", "<"], ...],
+    wanted: tuple[float, ...],
+    measured: Callable[[int], Callable[[Results], float]],
+) -> Iterator[Target]:
+    for size, comparison, figure in zip(SIZES, comparisons, wanted, strict=True):
+        yield Target(name, f"n={size}", comparison, figure, measured(size))
+
+
+TARGETS: tuple[Target, ...] = (
+    *_by_size(
+        "save, times faster than Locus' built-in",
+        ("≥",) * 4,
+        (5, 8, 25, 40),
+        lambda size: times_faster("save", size, BUILT_IN),
+    ),
+    *_by_size("save, of the floor", ("≤",) * 4, (2.0,) * 4, lambda size: of("save", size, FLOOR)),
+    *_by_size(
+        "load, times faster than Locus' built-in",
+        ("≥",) * 4,
+        (1.3, 1.3, 2, 2),
+        lambda size: times_faster("load", size, BUILT_IN),
+    ),
+    *_by_size("load, of the floor", ("≤",) * 4, (1.5, 1.5, 1.3, 1.3), lambda size: of("load", size, FLOOR)),
+    *_by_size(
+        "save, of PgCheckpointer's",
+        ("≤", "<", "<", "<"),
+        (1.1, 0.7, 0.2, 0.1),
+        lambda size: of("save", size, POSTGRESQL),
+    ),
+    *_by_size(
+        "save, of Redis' (fsync)", ("≤", "<", "<", "<"), (1.1, 1, 0.5, 0.2), lambda size: of("save", size, REDIS)
+    ),
+    *(
+        target
+        for kind, case in STORAGE.items()
+        for target in (
+            Target(
+                "whole states, times what is stored",
+                case,
+                "≥",
+                80,
+                after_1000_turns(kind, lambda at: at["whole_states_bytes"] / at["stored_bytes"]),
+            ),
+            Target(
+                "stored, times the final state",
+                case,
+                "≤",
+                6,
+                after_1000_turns(kind, lambda at: at["stored_bytes"] / at["final_state_bytes"]),
+            ),
+        )
+    ),
+    *(
+        Target(f"{operation}, times its time at 1,000", "1,000,000 checkpoints", "≤", 2, flatness(operation))
+        for operation in ("query_by_metadata", "list_threads", "exists")
+    ),
+    Target(
+        "throughput, times the built-in's",
+        "32 conversations",
+        "≥",
+        3,
+        at_32(lambda measured: measured[OURS]["saves_per_s"] / measured[BUILT_IN]["saves_per_s"]),
+    ),
+    Target("failed saves", "1 to 128 conversations", "≤", 0, over_all("failed")),
+    Target("retried saves, but for lock waits", "1 to 128 conversations", "≤", 0, over_all("retries")),
+    Target("bytes per known thread", "10,000 threads", "≤", 2048, bytes_per_known_thread),
+)
+
+
+def table(results: Results) -> str:
+    """All targets, and how the measured figures stand to them."""
+    rows = []
+    for target in TARGETS:
+        figure, met = target.verdict(results)
+        rows.append(
+            [
+                target.name,
+                target.case,
+                f"{target.comparison} {target.wanted:g}",
+                "not measured" if figure is None else f"{figure:,.2f}".removesuffix(".00"),
+                {True: "met", False: "MISSED", None: ""}[met],
+            ]
+        )
+    return markdown_table(["target", "case", "wanted", "measured", ""], rows)

@@ -1,0 +1,1 @@
+"""The benchmark suite itself: what it measures is what it says. No server is needed."""
