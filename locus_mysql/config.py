@@ -73,6 +73,8 @@ class MySQLConfig(BaseModel):
         search_parser: ``default`` splits words at spaces; ``ngram`` is for Chinese, Japanese and Korean. Fixed when
             the tables are created.
         compression: ``zlib`` compresses stored rows where it pays; ``none`` never does. Both read both.
+        cache_bytes: Text of recently saved states kept in memory, in bytes, so that the next save of the same thread
+            need not encode and hash it again; ``0`` keeps none.
         pipeline: Send a transaction as one packet. Off, statements go one by one, for proxies that refuse
             multi-statement packets.
         ddl_mode: ``create`` makes missing tables on first use; ``validate`` only checks them; ``off`` does neither.
@@ -110,6 +112,7 @@ class MySQLConfig(BaseModel):
     search: bool = True
     search_parser: Literal["default", "ngram"] = "default"
     compression: Literal["zlib", "none"] = "zlib"
+    cache_bytes: Annotated[int, Field(ge=0)] = 16_777_216
     pipeline: bool = True
     ddl_mode: Literal["create", "validate", "off"] = "create"
 

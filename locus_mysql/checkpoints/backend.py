@@ -46,7 +46,7 @@ class BackendOperations(StoreOperations):
     def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:  # type: ignore[override]  # with states
         """Ids whose metadata holds ``key: value`` at the top level, each with its state as ``data``, newest first."""
         found = yield from self.checkpoints.states_by_metadata(self._tenant, key, value, limit)
-        return [{**info, "data": decode_json(text)} for info, text in found]
+        return [{**info, "data": decode_json(state.text())} for info, state in found]
 
 
 class MySQLBackend(AsyncSurface[BackendOperations]):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +42,12 @@ class EncodedList:
     count: int
 
 
+_NO_ITEMS = EncodedList(b"", 0)
+
+#: Stands for a list while the head is encoded. Random, so no state can hold it.
+_PLACEHOLDER = secrets.token_hex(16)
+
+
 @dataclass(frozen=True, slots=True)
 class Log:
     """One top-level list: its items' JSON text without the brackets."""
@@ -62,6 +69,15 @@ class EncodedState:
     def size_bytes(self) -> int:
         """Length of the whole text."""
         return len(self.head) + sum(len(log.text) for log in self.logs)
+
+    def text(self) -> bytes:
+        """The whole text."""
+        pieces = []
+        done = 0
+        for log in self.logs:
+            pieces += [self.head[done : log.cut], log.text]
+            done = log.cut
+        return b"".join([*pieces, self.head[done:]])
 
 
 def check_json_object(value: object, what: str) -> None:
@@ -94,29 +110,23 @@ def encode(state: Mapping[str, Any]) -> EncodedState:
     Raises:
         InvalidInput: A value has no JSON form, or is nested too deeply.
     """
-    head = bytearray(b"{")
-    logs = []
     fields: dict[str, Any] = {}
+    lists: list[tuple[str, EncodedList]] = []
     for name, value in state.items():
         if type(value) is list:
-            value = EncodedList(encode_json(value)[1:-1], len(value))
-        if not isinstance(value, EncodedList):
-            fields[name] = value
-            continue
-        fields[name] = []
-        _add_fields(head, fields)
-        fields = {}
-        logs.append(Log(name, len(head) - 1, value.text, value.count))
-    _add_fields(head, fields)
-    head += b"}"
-    return EncodedState(bytes(head), tuple(logs))
-
-
-def _add_fields(head: bytearray, fields: dict[str, Any]) -> None:
-    if fields:
-        if len(head) > 1:
-            head += b","
-        head += encode_json(fields)[1:-1]
+            value = EncodedList(encode_json(value)[1:-1], len(value)) if value else _NO_ITEMS
+        if isinstance(value, EncodedList):
+            lists.append((name, value))
+            value = _PLACEHOLDER
+        fields[name] = value
+    pieces = encode_json(fields).split(b'"%b"' % _PLACEHOLDER.encode())
+    logs = []
+    cut = 1
+    for (name, items), piece in zip(lists, pieces, strict=False):
+        cut += len(piece)
+        logs.append(Log(name, cut, items.text, items.count))
+        cut += len(b"[]")
+    return EncodedState(b"[]".join(pieces), tuple(logs))
 
 
 def encode_json(value: Any) -> bytes:

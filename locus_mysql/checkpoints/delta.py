@@ -14,7 +14,6 @@ the newest lasting state, and nothing lasting builds on them. So deleting them l
 
 from __future__ import annotations
 
-import hashlib
 import json
 import struct
 import zlib
@@ -24,7 +23,8 @@ from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 from ..errors import CorruptCheckpoint
-from .codec import EncodedState
+from .codec import EncodedState, Log
+from .digests import EMPTY, HashedLogs, Mark
 
 #: A state up to this size is stored whole: a delta would save little and make a load read more rows.
 WHOLE_BELOW_BYTES = 2048
@@ -34,19 +34,6 @@ COMPRESS_BYTES = range(256, 8_192)
 
 _PLAIN, _DEFLATED = b"\x01", b"\x02"
 _HEADER_LENGTH = struct.Struct("<I")
-_DIGEST_BYTES = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """All that is remembered of a log's text."""
-
-    length: int
-    count: int
-    digest: bytes
-
-
-EMPTY = Mark(0, 0, b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +86,7 @@ class StoredRow:
 
 def encode_delta(
     state: EncodedState,
+    hashed: HashedLogs,
     lineage: Lineage,
     *,
     provisional: bool = False,
@@ -108,6 +96,7 @@ def encode_delta(
 
     Args:
         state: The new state.
+        hashed: Its logs.
         lineage: The states it may build on; empty for none.
         provisional: Whether a later save will supersede it.
         compression: Whether the payload may be compressed.
@@ -115,12 +104,14 @@ def encode_delta(
     bases = _side_branch(lineage) if provisional else lasting(lineage)
     parent = bases[0] if bases else None
     base, position = _choose_base(bases)
-    marks, continued, news = _measure(state, base, parent)
+    continued = _continued(hashed, base)
+    news = continued if parent is base else _continued(hashed, parent)
+    marks = {name: log.mark for name, log in hashed.items()}
     kept = sum(base.marks[name].length for name in continued) if base else 0
     # A provisional state always builds on the lasting one, so that whoever loads it finds out what it goes on from.
     stands_alone = state.size_bytes <= WHOLE_BELOW_BYTES or 2 * kept < state.size_bytes
     if base is None or (stands_alone and not provisional):
-        base, position, continued = None, 0, frozenset()
+        base, position, continued = None, 0, {}
     known = base.marks if base else {}
     changes: list[tuple[str, int, int, int, str]] = []
     suffixes = []
@@ -168,18 +159,13 @@ def lasting(lineage: Lineage) -> Lineage:
     return lineage[first:]
 
 
-def follows(state: EncodedState, ancestor: Ancestor) -> int:
+def follows(hashed: HashedLogs, ancestor: Ancestor) -> int:
     """How many bytes of a state's logs an ancestor already has."""
-    shared = 0
-    for log in state.logs:
-        mark = ancestor.marks.get(log.name, EMPTY)
-        if mark.length and _digest(log.text, log.count, [mark])[1]:
-            shared += mark.length
-    return shared
+    return sum(ancestor.marks[name].length for name in _continued(hashed, ancestor))
 
 
-def assemble(rows: Sequence[StoredRow]) -> tuple[bytes, Lineage]:
-    """A state's text and its lineage, from its row and the rows it builds on, newest first.
+def assemble(rows: Sequence[StoredRow]) -> tuple[EncodedState, Lineage]:
+    """A state and its lineage, from its row and the rows it builds on, newest first.
 
     Raises:
         CorruptCheckpoint: The rows do not fit together.
@@ -190,7 +176,7 @@ def assemble(rows: Sequence[StoredRow]) -> tuple[bytes, Lineage]:
         raise CorruptCheckpoint("A checkpoint row cannot be read back; its header is damaged.") from error
 
 
-def _assemble(rows: Sequence[StoredRow]) -> tuple[bytes, Lineage]:
+def _assemble(rows: Sequence[StoredRow]) -> tuple[EncodedState, Lineage]:
     texts: dict[str, list[memoryview]] = {}
     marks: dict[str, Mark] = {}
     ancestors: list[Ancestor] = []
@@ -212,15 +198,11 @@ def _assemble(rows: Sequence[StoredRow]) -> tuple[bytes, Lineage]:
         ancestors.append(Ancestor(row.seq, row.token, base_seq, header["p"], bool(header["t"]), marks))
     if ancestors[0].position:
         raise CorruptCheckpoint(f"The row that checkpoint row {ancestors[0].seq} builds on is gone.")
-    pieces: list[bytes | memoryview] = []
-    done = 0
-    for name, cut in cuts.items():
-        pieces.append(head[done:cut])
-        if marks[name].length:
-            pieces.extend(texts[name])
-        done = cut
-    pieces.append(head[done:])
-    return b"".join(pieces), tuple(reversed(ancestors))
+    logs = [
+        Log(name, cut, b"".join(texts[name]) if marks[name].length else b"", marks[name].count)
+        for name, cut in cuts.items()
+    ]
+    return EncodedState(head, tuple(logs)), tuple(reversed(ancestors))
 
 
 def _choose_base(lineage: Lineage) -> tuple[Ancestor | None, int]:
@@ -238,42 +220,16 @@ def _side_branch(lineage: Lineage) -> Lineage:
     return lineage[: len(lineage) - len(roots)] + tuple(replace(root, position=0) for root in roots[:1])
 
 
-def _measure(
-    state: EncodedState, base: Ancestor | None, parent: Ancestor | None
-) -> tuple[dict[str, Mark], frozenset[str], dict[str, int]]:
-    """Each log's mark, the logs that continue the base's, and what the parent has of each log it is continued by."""
-    marks: dict[str, Mark] = {}
-    continued = set()
-    news: dict[str, int] = {}
-    for log in state.logs:
-        before = base.marks.get(log.name) if base else None
-        last = parent.marks.get(log.name) if parent else None
-        mark, found = _digest(log.text, log.count, [m for m in (before, last) if m is not None])
-        marks[log.name] = mark
-        if before is not None and before in found:
-            continued.add(log.name)
-        if last is not None and last in found:
-            news[log.name] = last.count
-    return marks, frozenset(continued), news
-
-
-def _digest(text: bytes, count: int, candidates: Sequence[Mark]) -> tuple[Mark, list[Mark]]:
-    """The mark of a text, and those candidates whose text is a prefix of it; every byte is read once."""
-    if not text:
-        return EMPTY, [mark for mark in candidates if mark == EMPTY]
-    hasher = hashlib.sha256(usedforsecurity=False)
-    view = memoryview(text)
-    done = 0
-    found = []
-    for mark in sorted(candidates, key=lambda mark: mark.length):
-        if mark.length > len(text):
-            break
-        hasher.update(view[done : mark.length])
-        done = mark.length
-        if mark == EMPTY or hasher.copy().digest()[:_DIGEST_BYTES] == mark.digest:
-            found.append(mark)
-    hasher.update(view[done:])
-    return Mark(len(text), count, hasher.digest()[:_DIGEST_BYTES]), found
+def _continued(hashed: HashedLogs, ancestor: Ancestor | None) -> dict[str, int]:
+    """The logs that continue an ancestor's, each with how many items the ancestor has of it."""
+    if ancestor is None:
+        return {}
+    continued = {}
+    for name, log in hashed.items():
+        mark = ancestor.marks.get(name)
+        if mark is not None and log.begins_with(mark):
+            continued[name] = mark.count
+    return continued
 
 
 def _pack(

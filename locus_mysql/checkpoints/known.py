@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from .codec import EncodedState
 from .delta import Lineage, follows
+from .digests import HashedLogs
 
 #: Threads remembered at once; those unused for longest are forgotten first, which costs their next save a whole state.
 THREADS_REMEMBERED = 10_000
@@ -37,12 +37,12 @@ class KnownThreads:
         self._threads: OrderedDict[Hashable, Known] = OrderedDict()
         self._lock = threading.Lock()
 
-    def lineage_for(self, key: Hashable, state: EncodedState) -> Lineage:
-        """The lineage that a state most likely goes on from; empty if none is known."""
+    def lineage_for(self, key: Hashable, hashed: HashedLogs) -> Lineage:
+        """The lineage that a state with these logs most likely goes on from; empty if none is known."""
         lineages = self._get(key).lineages
         if len(lineages) < 2:
             return lineages[0] if lineages else ()
-        return max(lineages, key=lambda lineage: follows(state, lineage[0]))
+        return max(lineages, key=lambda lineage: follows(hashed, lineage[0]))
 
     def version(self, key: Hashable) -> bytes | None:
         """The thread's version when all lineages known of it were there; None if that is not known."""

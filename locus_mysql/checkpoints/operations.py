@@ -6,6 +6,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from random import randrange
@@ -28,11 +29,13 @@ from .arguments import (
     has_pair,
     pair_key,
 )
-from .codec import decode_json
-from .delta import Delta, StoredRow, assemble, encode_delta, extend, rows_needed
+from .codec import EncodedState, decode_json
+from .delta import Delta, Lineage, StoredRow, assemble, encode_delta, extend, rows_needed
+from .digests import HashedLogs, hash_logs, size_bytes
 from .known import KnownThreads
 from .matching import contains
 from .new import NewCheckpoint
+from .recent import Recent
 from .rows import as_sql_time, assemble_rows, aware, rewritten
 from .searchable import snippet
 
@@ -106,6 +109,21 @@ class Health(TypedDict):
     server_time: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class RecentState:
+    """A thread's newest state, kept to be loaded and continued.
+
+    Args:
+        token: Of its row.
+        encoded: The state.
+        hashed: Its logs.
+    """
+
+    token: bytes
+    encoded: EncodedState
+    hashed: HashedLogs
+
+
 class CheckpointOperations:
     """The operations of one configuration. A tenant is the first argument of each.
 
@@ -118,6 +136,7 @@ class CheckpointOperations:
         self.config = config
         self.sql = dialect
         self.known = KnownThreads()
+        self._recent: Recent[RecentState] = Recent(config.cache_bytes)
         self._ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)
 
     # Saving and loading
@@ -134,10 +153,14 @@ class CheckpointOperations:
         metadata, metadata_keys = encode_metadata(new.metadata)
         key = (tenant, thread_id)
         token = os.urandom(16)
-        lineage = self.known.lineage_for(key, new.state)
+        before = self._recent.get(key)
+        hashed = hash_logs(new.state, {} if before is None else before.hashed)
+        lineage = self.known.lineage_for(key, hashed)
         known_version = None if replaces else self.known.version(key)
         while True:
-            delta = encode_delta(new.state, lineage, provisional=new.provisional, compression=self.config.compression)
+            delta = encode_delta(
+                new.state, hashed, lineage, provisional=new.provisional, compression=self.config.compression
+            )
             text, continues = new.search_text(delta) if self.config.search and not new.provisional else ("", False)
             row = NewRow(
                 checkpoint_id=checkpoint_id,
@@ -162,6 +185,7 @@ class CheckpointOperations:
             seq = _stored_seq(results, inserted_at=2 if replaces else 1)
             if seq is not None:
                 self.known.saved(key, extend(lineage, delta, seq, token, provisional=new.provisional))
+                self._keep(key, RecentState(token, new.state, hashed))
                 if self._pruned_several(tenant, thread_id, batch, results):
                     yield from self._sweep(tenant, thread_id)
                 yield from self._housekeeping(added_text=bool(text))
@@ -209,8 +233,12 @@ class CheckpointOperations:
         pruning = self.sql.checkpoints.unname_older(tenant, thread_id, self.config.keep_checkpoints)
         return pruning in batch.statements and results[batch.statements.index(pruning)].affected > 1
 
-    def load(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[bytes | None]:
-        """The text of a checkpoint's state, or of the newest; None if there is none.
+    def _keep(self, key: tuple[str, str], state: RecentState) -> None:
+        """Keep what a thread's newest state says."""
+        self._recent.put(key, state, len(state.encoded.head) + size_bytes(state.hashed))
+
+    def load(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[EncodedState | None]:
+        """A checkpoint's state, or the newest; None if there is none.
 
         One round trip; a second one if another process wrote to a thread whose newest checkpoint this process knew.
         """
@@ -218,31 +246,48 @@ class CheckpointOperations:
         if checkpoint_id is not None:
             check_checkpoint_id(checkpoint_id)
         else:
-            text = yield from self._load_newest_known(tenant, thread_id)
-            if text is not None:
-                return text
+            state = yield from self._load_newest_known(tenant, thread_id)
+            if state is not None:
+                return state
         (found,) = yield Batch.of(self.sql.checkpoints.load(tenant, thread_id, checkpoint_id))
         if not found.rows:
             return None
-        text, lineage = assemble_rows(found.rows)
-        version = cast(bytes, found.rows[0][3]) if checkpoint_id is None else None
-        self.known.loaded((tenant, thread_id), lineage, version=version)
-        return text
+        state, lineage = assemble_rows(found.rows)
+        if checkpoint_id is None:
+            self._loaded_newest((tenant, thread_id), state, lineage, cast(bytes, found.rows[0][3]))
+        else:
+            self.known.loaded((tenant, thread_id), lineage, version=None)
+        return state
 
-    def _load_newest_known(self, tenant: str, thread_id: str) -> Operation[bytes | None]:
-        """The newest checkpoint's text, if this process knows its rows and nobody wrote to the thread since."""
-        lineage, version = self.known.newest((tenant, thread_id))
+    def _load_newest_known(self, tenant: str, thread_id: str) -> Operation[EncodedState | None]:
+        """The newest state, if this process has it or knows its rows, and nobody wrote to the thread since."""
+        key = (tenant, thread_id)
+        lineage, version = self.known.newest(key)
         if version is None:
             return None
+        recent = self._recent.get(key)
+        if recent is not None and recent.token == lineage[0].token:
+            (found,) = yield Batch.of(self.sql.threads.unchanged(tenant, thread_id, version))
+            if not found.rows:
+                return None
+            self.known.loaded(key, lineage, version=version)
+            return recent.encoded
         rows = rows_needed(lineage)
         seqs = [ancestor.seq for ancestor in rows]
         (found,) = yield Batch.of(self.sql.checkpoints.load_rows(tenant, thread_id, version, seqs))
         if len(found.rows) < len(seqs):
             return None
-        self.known.loaded((tenant, thread_id), lineage, version=version)
         payloads = [cast(bytes, row[0]) for row in found.rows]
         stored = [StoredRow(row.seq, row.token, payload) for row, payload in zip(rows, payloads, strict=True)]
-        return assemble(stored)[0]
+        state, _ = assemble(stored)
+        self._loaded_newest(key, state, lineage, version)
+        return state
+
+    def _loaded_newest(self, key: tuple[str, str], state: EncodedState, lineage: Lineage, version: bytes) -> None:
+        self.known.loaded(key, lineage, version=version)
+        before = self._recent.get(key)
+        hashed = hash_logs(state, {} if before is None else before.hashed)
+        self._keep(key, RecentState(lineage[0].token, state, hashed))
 
     def exists(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Whether the checkpoint, or any of the thread, is there. One round trip."""
@@ -349,22 +394,24 @@ class CheckpointOperations:
 
     def states_by_metadata(
         self, tenant: str, key: str, value: Any, limit: int = 100
-    ) -> Operation[list[tuple[CheckpointInfo, bytes]]]:
-        """As `query_by_metadata`, each with the text of its state. One round trip."""
+    ) -> Operation[list[tuple[CheckpointInfo, EncodedState]]]:
+        """As `query_by_metadata`, each with its state. One round trip."""
         limit, keys = self._check_pair(key, value, limit)
-        matches: list[tuple[CheckpointInfo, bytes]] = []
+        matches: list[tuple[CheckpointInfo, EncodedState]] = []
         offset = 0
         while len(matches) < limit:
             (found,) = yield Batch.of(self.sql.queries.load_by_metadata(tenant, keys, limit, offset))
             states = _states(found.rows)
-            matches += [(info, text) for info, text in states if has_pair(info["metadata"], key, value)]
+            matches += [(info, state) for info, state in states if has_pair(info["metadata"], key, value)]
             if len(states) < limit:
                 break
             offset += limit
         return matches[:limit]
 
-    def newest_states(self, tenant: str, limit: int, offset: int = 0) -> Operation[list[tuple[CheckpointInfo, bytes]]]:
-        """Each thread's newest checkpoint with the text of its state, most recently saved first. One round trip."""
+    def newest_states(
+        self, tenant: str, limit: int, offset: int = 0
+    ) -> Operation[list[tuple[CheckpointInfo, EncodedState]]]:
+        """Each thread's newest checkpoint with its state, most recently saved first. One round trip."""
         limit, offset = check_limit(limit), check_limit(offset, "offset")
         (found,) = yield Batch.of(self.sql.queries.load_newest(tenant, limit, offset))
         return _states(found.rows)
@@ -377,8 +424,8 @@ class CheckpointOperations:
         offset = 0
         while len(found) < limit:
             page = yield from self.newest_states(tenant, SEARCH_DATA_PAGE, offset)
-            for info, text in page:
-                data = decode_json(text)
+            for info, state in page:
+                data = decode_json(state.text())
                 if path in data and contains(data[path], value):
                     place = {"thread_id": info["thread_id"], "checkpoint_id": info["checkpoint_id"]}
                     found.append({**place, "data": data})
@@ -619,7 +666,7 @@ def _info(row: Row) -> CheckpointInfo:
     )
 
 
-def _states(rows: Sequence[Row]) -> list[tuple[CheckpointInfo, bytes]]:
+def _states(rows: Sequence[Row]) -> list[tuple[CheckpointInfo, EncodedState]]:
     """Each checkpoint with the text of its state, from the rows of the statements that load several."""
     grouped = groupby(rows, key=lambda row: (row[0], row[1]))
     states = []

@@ -11,12 +11,14 @@ from ..dialect.checkpoints import NewRow
 from ..dialect.maintenance import PlacedRow
 from ..drivers.base import Row
 from ..errors import CorruptCheckpoint
+from .codec import EncodedState
 from .delta import Lineage, StoredRow, assemble, encode_delta, extend
+from .digests import hash_logs
 from .new import NewCheckpoint
 
 
-def assemble_rows(rows: Sequence[Row]) -> tuple[bytes, Lineage]:
-    """Text and lineage of a state, from rows that begin with seq, token and payload, newest first."""
+def assemble_rows(rows: Sequence[Row]) -> tuple[EncodedState, Lineage]:
+    """A state and its lineage, from rows that begin with seq, token and payload, newest first."""
     stored = [StoredRow(cast(int, row[0]), cast(bytes, row[1]), cast(bytes, row[2])) for row in rows]
     if not all(row.payload for row in stored):
         raise CorruptCheckpoint("A row that a checkpoint builds on is empty.")
@@ -40,12 +42,13 @@ def rewritten(
         _, _, _, checkpoint_id, _, parent_seq, metadata, metadata_keys, created_at, _ = row
         if checkpoint_id is None:
             continue
-        text, before = assemble_rows(_chain(stored, seq))
-        new = change(text)
+        state, before = assemble_rows(_chain(stored, seq))
+        new = change(state.text())
         parent = _nearest_named(stored, cast("int | None", parent_seq))
         provisional = before[0].provisional
         lineage = lineages[parent] if parent is not None else ()
-        delta = encode_delta(new.state, lineage, provisional=provisional, compression=compression)
+        hashed = hash_logs(new.state, {})
+        delta = encode_delta(new.state, hashed, lineage, provisional=provisional, compression=compression)
         search_text, continues = ("", False) if provisional else new.search_text(delta)
         token = os.urandom(16)
         lineages[seq] = extend(lineage, delta, seq, token, provisional=provisional)

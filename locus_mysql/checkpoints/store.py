@@ -71,7 +71,7 @@ class StoreOperations:
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[State | None]:
         """The state of a checkpoint, or of the newest of a thread; None if there is none."""
         found = yield from self.checkpoints.load(self._tenant, thread_id, checkpoint_id)
-        return None if found is None else decode_json(found)
+        return None if found is None else decode_json(found.text())
 
     def exists(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Whether a thread has this checkpoint, or any."""

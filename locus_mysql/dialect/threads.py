@@ -39,6 +39,13 @@ UPDATE {threads} SET version = IF(version = %s, %s, UUID_TO_BIN(UUID()))
  WHERE tenant = %s AND thread_id = %s AND (expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6))
 """
 
+# Is the thread as it was?
+UNCHANGED = """
+SELECT 1 FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id = %s AND t.version = %s
+   AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+"""
+
 # A thread without checkpoints is no thread.
 DROP_IF_EMPTY = """
 DELETE FROM {threads}
@@ -94,6 +101,10 @@ class ThreadStatements(Statements):
             version: The version it then has afterwards; if it had another, it gets a random one.
         """
         return Statement(self._text(LOCK), (known_version, version, tenant, thread_id))
+
+    def unchanged(self, tenant: str, thread_id: str, version: bytes) -> Statement:
+        """A row if the thread is live and nobody has written to it since its version was this."""
+        return Statement(self._text(UNCHANGED), (tenant, thread_id, version))
 
     def drop_if_empty(self, tenant: str, thread_id: str) -> Statement:
         """Remove the thread if it has no checkpoint left."""

@@ -12,11 +12,8 @@ from locus.core.protocols import CheckpointerCapabilities
 from locus.core.state import AgentState
 from locus.memory.checkpointer import BaseCheckpointer
 from locus.memory.retention import oldest_message_time, trim_messages
-from pydantic import TypeAdapter
-from pydantic_core import PydanticSerializationError
 
 from ..checkpoints.arguments import check_limit, check_thread_id
-from ..checkpoints.codec import EncodedList, EncodedState, decode_json, encode
 from ..checkpoints.delta import Delta
 from ..checkpoints.new import NewCheckpoint
 from ..checkpoints.operations import CheckpointOperations, HistoryEntry
@@ -28,15 +25,15 @@ from ..dialect import Dialect
 from ..engine.methods import awaited, blocking
 from ..engine.operation import Operation
 from ..errors import ConfigError, InvalidInput, LocusMySQLError
+from .message_texts import MessageTexts, dump_messages
 from .retention import FirstSaved
+from .state_texts import decode_state, encode_state
 from .tenancy import Tenancy
 
 #: Where a Locus run lists the saves of its turn that the turn's last save will supersede and delete. From
 #: ``locus.agent.runtime_loop.ITERATION_CHECKPOINTS_KEY`` of locus-sdk 3.0.1. Should another version use another name,
 #: those saves would be stored as lasting ones.
 ITERATION_CHECKPOINTS_KEY = "_locus_iteration_checkpoints"
-
-_MESSAGES = TypeAdapter(tuple[Message, ...])
 
 #: Options of Locus' built-in factory, and what to use here.
 _BUILT_IN_OPTIONS = {
@@ -77,6 +74,7 @@ class LocusOperations:
         dialect = Dialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
         self.checkpoints = CheckpointOperations(config, dialect)
         self._first_saved = FirstSaved()
+        self._message_texts = MessageTexts(config.cache_bytes)
 
     def prepare(self, state: AgentState, now: datetime | None = None) -> AgentState:
         """A state as a save writes it: stamped and trimmed, if retention is in use."""
@@ -115,14 +113,19 @@ class LocusOperations:
         tenant = self.tenancy.of(thread_id)
         superseded = state.metadata.get(ITERATION_CHECKPOINTS_KEY)
         provisional = checkpoint_id is not None and isinstance(superseded, list) and checkpoint_id in superseded
-        new = self._new(self.prepare(state), checkpoint_id, metadata, provisional=provisional)
+        state = self.prepare(state)
+
+        def dump(messages: tuple[Message, ...]) -> bytes:
+            return self._message_texts.encode((tenant, thread_id), messages)
+
+        new = self._new(state, checkpoint_id, metadata, provisional=provisional, dump=dump)
         return (yield from self.checkpoints.save(tenant, thread_id, new))
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[AgentState | None]:
         """The state of a checkpoint, or of a thread's newest; None if there is none. One round trip."""
         check_thread_id(thread_id)
         found = yield from self.checkpoints.load(self.tenancy.of(thread_id), thread_id, checkpoint_id)
-        return None if found is None else AgentState.from_checkpoint(decode_json(found))
+        return None if found is None else decode_state(found.text())
 
     def list_checkpoints(self, thread_id: str, limit: int = 10) -> Operation[list[str]]:
         """Ids of a thread's checkpoints, newest first."""
@@ -266,7 +269,7 @@ class LocusOperations:
         dropped: dict[bytes, int] = {}
 
         def trim(text: bytes) -> NewCheckpoint:
-            state, count = trim_messages(AgentState.from_checkpoint(decode_json(text)), cutoff)
+            state, count = trim_messages(decode_state(text), cutoff)
             dropped[text] = count
             new = self._new(state, None, None, provisional=False)
             oldest = oldest_message_time(state)
@@ -284,13 +287,14 @@ class LocusOperations:
         metadata: dict[str, Any] | None,
         *,
         provisional: bool,
+        dump: Callable[[tuple[Message, ...]], bytes] = dump_messages,
     ) -> NewCheckpoint:
         def text(delta: Delta) -> tuple[str, bool]:
             return text_of_messages(state, delta)
 
         oldest = oldest_message_time(state) if self.stamps else None
         moment = None if oldest is None else as_sql_time(oldest)
-        return NewCheckpoint(encode_state(state), text, checkpoint_id, metadata, provisional, moment)
+        return NewCheckpoint(encode_state(state, dump), text, checkpoint_id, metadata, provisional, moment)
 
 
 class MySQLCheckpointer(AsyncSurface[LocusOperations], BaseCheckpointer):
@@ -485,32 +489,6 @@ def register() -> None:
         return mysql_checkpointer(**options)
 
     register_checkpointer("mysql", factory)
-
-
-def encode_state(state: AgentState) -> EncodedState:
-    """The text of ``state.to_checkpoint()``.
-
-    The messages, nearly all of a long conversation, are encoded without being made into dicts first: that takes half
-    the time, and allocates nothing for the garbage collector to look at.
-
-    Raises:
-        InvalidInput: A value has no JSON form, or is nested too deeply.
-    """
-    try:
-        if type(state).to_checkpoint is not AgentState.to_checkpoint:
-            return encode(state.to_checkpoint())
-        try:
-            messages = _MESSAGES.dump_json(state.messages)
-        except PydanticSerializationError:  # a lone surrogate, which `encode` can write
-            return encode(state.to_checkpoint())
-        others = state.model_dump(mode="json", exclude={"messages"})
-        return encode({**others, "messages": EncodedList(messages[1:-1], len(state.messages))})
-    except InvalidInput:
-        raise
-    except (ValueError, RecursionError):  # pydantic's own; its words may hold part of the state
-        raise InvalidInput(
-            "The state holds a value that JSON cannot hold, or is nested deeper than 250 levels."
-        ) from None
 
 
 def text_of_messages(state: AgentState, delta: Delta) -> tuple[str, bool]:

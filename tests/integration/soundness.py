@@ -64,8 +64,8 @@ def _assert_thread_sound(place: tuple[str, str], rows: dict[int, StoredCheckpoin
     for row in named:
         chain = _chain(place, rows, row)
         needed |= {link.seq for link in chain}
-        text, _ = assemble([StoredRow(link.seq, link.token, link.payload) for link in chain])
-        assert isinstance(decode_json(text), dict)
+        state, _ = assemble([StoredRow(link.seq, link.token, link.payload) for link in chain])
+        assert isinstance(decode_json(state.text()), dict)
     followed = {row.parent for row in rows.values()}
     heirs = _rows_whose_text_is_held(rows)
     for row in rows.values():

@@ -69,6 +69,7 @@ GOOD: list[tuple[str, Any, Any]] = [
     ("search", "off", False),
     ("search_parser", "ngram", "ngram"),
     ("compression", "none", "none"),
+    ("cache_bytes", "0", 0),
     ("pipeline", "false", False),
     ("ddl_mode", "validate", "validate"),
 ]
@@ -141,6 +142,7 @@ BAD: list[tuple[str, Any]] = [
     ("search", "perhaps"),
     ("search_parser", "mecab"),
     ("compression", "gzip"),
+    ("cache_bytes", -1),
     ("pipeline", "maybe"),
     ("ddl_mode", "drop"),
 ]

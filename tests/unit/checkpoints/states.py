@@ -1,10 +1,14 @@
-"""Hypothesis strategies of states."""
+"""Hypothesis strategies of states, and what is made of them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from hypothesis import strategies as st
+
+from locus_mysql.checkpoints.codec import encode
+from locus_mysql.checkpoints.delta import Delta, Lineage, encode_delta
+from locus_mysql.checkpoints.digests import HashedLogs, hash_logs
 
 #: Any text Python can hold, lone surrogates included.
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()), max_size=12)
@@ -23,6 +27,16 @@ JSON = st.recursive(
 )
 
 STATES = st.dictionaries(ANY_TEXT, JSON, max_size=6)
+
+
+def delta_of(state: dict[str, Any], lineage: Lineage = ()) -> Delta:
+    """What would be stored of a lasting state."""
+    encoded = encode(state)
+    return encode_delta(encoded, hash_logs(encoded, {}), lineage)
+
+
+def hashed(state: dict[str, Any]) -> HashedLogs:
+    return hash_logs(encode(state), {})
 
 
 def same(one: Any, other: Any) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from locus_mysql.checkpoints.codec import encode
-from locus_mysql.checkpoints.delta import Lineage, encode_delta, extend
+from locus_mysql.checkpoints.delta import Lineage, extend
 from locus_mysql.checkpoints.known import KnownThreads
+
+from .states import delta_of, hashed
 
 
 def lineage_of(seq: int, state: dict[str, Any]) -> Lineage:
-    return extend((), encode_delta(encode(state), ()), seq, seq.to_bytes(16))
+    return extend((), delta_of(state), seq, seq.to_bytes(16))
 
 
 A, B = {"m": ["a"]}, {"m": ["b"]}
@@ -20,26 +21,26 @@ def test_threads_unused_for_longest_are_forgotten_first() -> None:
     known = KnownThreads(limit=2)
     for number, name in enumerate("abc", start=1):
         known.saved(name, lineage_of(number, A))
-    assert known.lineage_for("a", encode(A)) == ()
+    assert known.lineage_for("a", hashed(A)) == ()
     known.saved("b", lineage_of(9, A))
     known.saved("d", lineage_of(4, A))
-    assert known.lineage_for("b", encode(A))[0].seq == 9
-    assert known.lineage_for("c", encode(A)) == ()
+    assert known.lineage_for("b", hashed(A))[0].seq == 9
+    assert known.lineage_for("c", hashed(A)) == ()
 
 
 def test_a_state_goes_on_from_the_loaded_or_the_saved_one_whichever_it_has_more_of() -> None:
     known = KnownThreads()
     known.saved("t", lineage_of(2, B))
     known.loaded("t", lineage_of(1, A), version=None)
-    assert known.lineage_for("t", encode({"m": ["a", "more"]}))[0].seq == 1
-    assert known.lineage_for("t", encode({"m": ["b", "more"]}))[0].seq == 2
+    assert known.lineage_for("t", hashed({"m": ["a", "more"]}))[0].seq == 1
+    assert known.lineage_for("t", hashed({"m": ["b", "more"]}))[0].seq == 2
 
 
 def test_a_save_replaces_what_was_known() -> None:
     known = KnownThreads()
     known.loaded("t", lineage_of(1, A), version=b"1")
     known.saved("t", lineage_of(2, B))
-    assert known.lineage_for("t", encode(A))[0].seq == 2
+    assert known.lineage_for("t", hashed(A))[0].seq == 2
     assert known.newest("t")[1] == lineage_of(2, B)[0].token
 
 
@@ -48,7 +49,7 @@ def test_a_forgotten_thread_is_unknown() -> None:
     known.saved("t", lineage_of(1, A))
     known.forget("t")
     known.forget("never known")
-    assert known.lineage_for("t", encode(A)) == ()
+    assert known.lineage_for("t", hashed(A)) == ()
     assert known.newest("t")[0] == ()
 
 

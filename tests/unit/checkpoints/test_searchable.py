@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from locus_mysql.checkpoints.codec import encode
-from locus_mysql.checkpoints.delta import Lineage, encode_delta, extend
+from locus_mysql.checkpoints.delta import Lineage, extend
 from locus_mysql.checkpoints.searchable import (
     CHARACTERS_PER_TEXT,
     SHARED_TEXT_END,
@@ -14,13 +13,15 @@ from locus_mysql.checkpoints.searchable import (
     text_of_plain,
 )
 
+from .states import delta_of
+
 
 def text_after(state: dict[str, Any], *before: dict[str, Any]) -> tuple[str, bool]:
     """The text of a state that follows others."""
     lineage: Lineage = ()
     for seq, earlier in enumerate(before, start=1):
-        lineage = extend(lineage, encode_delta(encode(earlier), lineage), seq, seq.to_bytes(16))
-    return text_of_plain(state, encode_delta(encode(state), lineage))
+        lineage = extend(lineage, delta_of(earlier, lineage), seq, seq.to_bytes(16))
+    return text_of_plain(state, delta_of(state, lineage))
 
 
 def test_a_first_state_gives_all_its_text() -> None:

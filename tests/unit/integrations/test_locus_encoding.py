@@ -11,7 +11,8 @@ from locus.core.state import AgentState, ToolExecution
 
 from locus_mysql.checkpoints.codec import EncodedState, decode_json, encode
 from locus_mysql.checkpoints.delta import StoredRow, assemble, encode_delta
-from locus_mysql.integrations.locus import encode_state
+from locus_mysql.checkpoints.digests import hash_logs
+from locus_mysql.integrations.state_texts import encode_state
 
 CALL = ToolCall(id="c1", name="add", arguments={"a": 1, "b": [1.5, None, {"deep": "\u00e9"}]})
 MESSAGES = (
@@ -40,7 +41,7 @@ class Tagged(AgentState):
 
 
 def text(state: EncodedState) -> bytes:
-    return assemble([StoredRow(1, b"", encode_delta(state, ()).payload)])[0]
+    return assemble([StoredRow(1, b"", encode_delta(state, hash_logs(state, {}), ()).payload)])[0].text()
 
 
 @pytest.mark.parametrize("state", STATES, ids=["empty", "messages", "executions", "surrogate"])

@@ -1,0 +1,104 @@
+"""What a log's text is told by, length and digest, and whether it begins with another. No I/O.
+
+A conversation's text is hashed once while it grows: with its last text at hand, a save pays for what is new, and for
+one comparison of memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from .codec import EncodedState, Log
+
+_DIGEST_BYTES = 16
+
+#: Digests of prefixes kept with a text: a state's bases are among the last few, or found again by hashing.
+_PREFIXES_KEPT = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """All that is remembered of a log's text."""
+
+    length: int
+    count: int
+    digest: bytes
+
+
+EMPTY = Mark(0, 0, b"")
+
+
+class HashedLog:
+    """A log with the digests of its text, each byte hashed once if shorter prefixes are asked about first.
+
+    Args:
+        log: The log.
+        before: An earlier one; if this one begins with its text, that part is not hashed again.
+    """
+
+    def __init__(self, log: Log, before: HashedLog | None = None) -> None:
+        self.log = log
+        self._hasher: Any = hashlib.sha256(usedforsecurity=False)
+        self._hashed_bytes = 0
+        self._prefixes: dict[int, bytes] = {}
+        if before is not None and before.log.text and log.text.startswith(before.log.text):
+            self._hasher = before._hasher.copy()
+            self._hashed_bytes = before._hashed_bytes
+            self._prefixes.update(list(before._prefixes.items())[-_PREFIXES_KEPT:])
+
+    @cached_property
+    def mark(self) -> Mark:
+        """What is remembered of the text."""
+        length = len(self.log.text)
+        return Mark(length, self.log.count, self._digest(length)) if length else EMPTY
+
+    def begins_with(self, mark: Mark) -> bool:
+        """Whether the text begins with that of a mark, or is the same."""
+        if not mark.length:
+            return True
+        return mark.length <= len(self.log.text) and self._digest(mark.length) == mark.digest
+
+    def _digest(self, length: int) -> bytes:
+        """The digest of the text's first bytes."""
+        digest = self._prefixes.get(length)
+        if digest is None:
+            text = memoryview(self.log.text)
+            if length >= self._hashed_bytes:
+                self._hasher.update(text[self._hashed_bytes : length])
+                self._hashed_bytes = length
+                digest = self._hasher.digest()[:_DIGEST_BYTES]
+            else:
+                digest = hashlib.sha256(text[:length], usedforsecurity=False).digest()[:_DIGEST_BYTES]
+            self._prefixes[length] = digest
+        return digest
+
+
+#: The logs of one state by name.
+HashedLogs = Mapping[str, HashedLog]
+
+#: What a hashed log takes in memory beside its text, roughly.
+_OVERHEAD_BYTES = 2_000
+
+
+def hash_logs(state: EncodedState, before: HashedLogs) -> HashedLogs:
+    """A state's logs to be told by their digests.
+
+    Args:
+        state: The state.
+        before: Those of a state that this one may go on from; for speed only.
+    """
+    hashed = {}
+    for log in state.logs:
+        earlier = before.get(log.name)
+        same = earlier is not None and earlier.log.text == log.text
+        hashed[log.name] = earlier if earlier is not None and same else HashedLog(log, earlier)
+    return hashed
+
+
+def size_bytes(logs: HashedLogs) -> int:
+    """Memory that hashed logs take, roughly."""
+    return sum(len(hashed.log.text) + _OVERHEAD_BYTES for hashed in logs.values() if hashed.log.text)

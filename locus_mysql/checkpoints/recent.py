@@ -1,0 +1,43 @@
+"""What was used most recently, within a limit of bytes: `Recent`."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+V = TypeVar("V")
+
+
+class Recent(Generic[V]):
+    """Values by key; those unused for longest are dropped when all together would take more than the limit.
+
+    Args:
+        limit_bytes: The limit. A value that is larger by itself is not kept.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._kept: OrderedDict[Hashable, tuple[V, int]] = OrderedDict()
+        self._size_bytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable) -> V | None:
+        """The value kept under a key, if it still is."""
+        with self._lock:
+            found = self._kept.get(key)
+            return None if found is None else found[0]
+
+    def put(self, key: Hashable, value: V, size_bytes: int) -> None:
+        """Keep a value in place of the one kept under its key."""
+        with self._lock:
+            _, before_bytes = self._kept.pop(key, (None, 0))
+            self._size_bytes -= before_bytes
+            if size_bytes > self._limit_bytes:
+                return
+            self._kept[key] = (value, size_bytes)
+            self._size_bytes += size_bytes
+            while self._size_bytes > self._limit_bytes:
+                _, (_, dropped_bytes) = self._kept.popitem(last=False)
+                self._size_bytes -= dropped_bytes

@@ -1,0 +1,79 @@
+"""Telling a log's text by length and digest, with what is known of an earlier text."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from locus_mysql.checkpoints.codec import EncodedState, Log
+from locus_mysql.checkpoints.digests import EMPTY, HashedLog, Mark, hash_logs, size_bytes
+
+TEXTS = st.lists(st.binary(max_size=40), min_size=1, max_size=50)
+
+
+def log(text: bytes, count: int = 1) -> Log:
+    return Log("messages", 5, text, count)
+
+
+def mark_of(text: bytes, count: int = 1) -> Mark:
+    return Mark(len(text), count, hashlib.sha256(text).digest()[:16]) if text else EMPTY
+
+
+@given(TEXTS, st.booleans())
+def test_a_text_that_grows_has_the_marks_of_one_hashed_whole(pieces: Sequence[bytes], ask_in_between: bool) -> None:
+    text = b""
+    marks = []
+    hashed = None
+    for piece in pieces:
+        text += piece
+        hashed = HashedLog(log(text), hashed)
+        if ask_in_between:
+            assert hashed.mark == mark_of(text)
+        marks.append(mark_of(text))
+    assert hashed is not None
+    assert all(hashed.begins_with(mark) for mark in reversed(marks))
+    assert hashed.mark == mark_of(text)
+
+
+@given(st.binary(max_size=30), st.binary(max_size=30), st.binary(max_size=30))
+def test_a_text_begins_with_a_mark_exactly_if_it_begins_with_its_text(one: bytes, two: bytes, before: bytes) -> None:
+    earlier = HashedLog(log(before))
+    assert earlier.mark == mark_of(before)
+    for hashed in (HashedLog(log(two)), HashedLog(log(two), earlier)):
+        assert hashed.begins_with(mark_of(one)) is two.startswith(one)
+
+
+@pytest.mark.parametrize("changed", [b"axc", b"ab", b"", b"xbcd"])
+def test_a_text_that_does_not_go_on_from_the_one_before_is_hashed_anew(changed: bytes) -> None:
+    earlier = HashedLog(log(b"abc"))
+    assert earlier.mark == mark_of(b"abc")
+    assert HashedLog(log(changed), earlier).mark == mark_of(changed)
+
+
+def test_two_texts_may_go_on_from_one() -> None:
+    stem = HashedLog(log(b"stem"))
+    assert stem.mark == mark_of(b"stem")
+    branches = [HashedLog(log(text), stem) for text in (b"stem one", b"stem two")]
+    assert [branch.mark for branch in branches] == [mark_of(b"stem one"), mark_of(b"stem two")]
+    assert all(branch.begins_with(stem.mark) for branch in branches)
+
+
+def test_a_log_that_is_the_same_is_not_hashed_again() -> None:
+    state = EncodedState(b"{}", (log(b"abc", 3), Log("tools", 9, b"", 0)))
+    first = hash_logs(state, {})
+    assert hash_logs(state, first)["messages"] is first["messages"]
+    assert size_bytes(first) > 3
+
+
+def test_prefixes_known_do_not_grow_without_end() -> None:
+    hashed = None
+    for length in range(1, 200):
+        hashed = HashedLog(log(b"x" * length), hashed)
+        assert hashed.mark.length == length
+    assert hashed is not None
+    assert len(hashed._prefixes) < 50
+    assert hashed.begins_with(mark_of(b"x"))
