@@ -41,6 +41,8 @@ WARM_UP_THREADS = 50
 #: Calls at a time.
 TASKS = 8
 
+DEFAULT_CACHE_BYTES: int = MySQLConfig.model_fields["cache_bytes"].default
+
 #: Lines of source that are named as holding memory.
 NAMED_LINES = 6
 
@@ -48,8 +50,9 @@ NAMED_LINES = 6
 def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
     """Bytes for each known thread, by length of the conversations and by how they came to be known.
 
-    Bytes are what Python allocated, told by tracemalloc, after a full garbage collection. Beside them stands, of
-    another process, how much its resident memory grew.
+    Bytes are what Python allocated, told by tracemalloc after a full garbage collection, with ``cache_bytes=0``: the
+    cache has a fixed size, however many threads there are. Beside them stands how much the resident memory of another
+    process grew in all, with the default cache.
     """
     threads = QUICK_THREADS if quick else THREADS
     found: list[dict[str, Any]] = []
@@ -61,10 +64,10 @@ def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
                 for first in range(0, threads, 500):
                     copier.copy(first, min(first + 499, threads))
             for how in WAYS:
-                traced = _in_fresh_process(own, threads, how, traced=True)
-                resident = _in_fresh_process(own, threads, how, traced=False)
-                found.append({"messages": messages, "how": how, **resident, **traced})
-    return {"threads": threads, "known": found}
+                traced = _in_fresh_process(own, threads, how, traced=True, cache_bytes=0)
+                resident = _in_fresh_process(own, threads, how, traced=False, cache_bytes=DEFAULT_CACHE_BYTES)
+                found.append({"messages": messages, "how": how, **traced, **resident})
+    return {"threads": threads, "cache_bytes": DEFAULT_CACHE_BYTES, "known": found}
 
 
 async def save_conversation(dsn: str, turns: int) -> None:
@@ -74,16 +77,18 @@ async def save_conversation(dsn: str, turns: int) -> None:
             pass
 
 
-def _in_fresh_process(dsn: str, threads: int, how: str, *, traced: bool) -> dict[str, Any]:
-    arguments = ["--dsn", dsn, "--threads", str(threads), "--how", how, *(["--traced"] if traced else [])]
+def _in_fresh_process(dsn: str, threads: int, how: str, *, traced: bool, cache_bytes: int) -> dict[str, Any]:
+    arguments = ["--dsn", dsn, "--threads", str(threads), "--how", how, "--cache-bytes", str(cache_bytes)]
+    arguments += ["--traced"] if traced else []
     done = subprocess.run([sys.executable, "-m", __name__, *arguments], check=True, capture_output=True, text=True)
     result: dict[str, Any] = json.loads(done.stdout)
     return result
 
 
-async def serve(dsn: str, threads: int, how: str, *, traced: bool) -> dict[str, Any]:
-    """Serve threads in this process, and tell what it then holds for each."""
-    async with MySQLCheckpointer(MySQLConfig(dsn=dsn, search=False, pool_size=TASKS)) as checkpointer:
+async def serve(dsn: str, threads: int, how: str, *, traced: bool, cache_bytes: int) -> dict[str, Any]:
+    """Serve threads in this process, and tell what it then holds."""
+    config = MySQLConfig(dsn=dsn, search=False, pool_size=TASKS, cache_bytes=cache_bytes)
+    async with MySQLCheckpointer(config) as checkpointer:
         state = await checkpointer.load("copy-0/conversation")
         assert state is not None
         question = Message.user("And what else?"), Message.assistant("Nothing else.")
@@ -110,7 +115,7 @@ async def serve(dsn: str, threads: int, how: str, *, traced: bool) -> dict[str, 
         gc.collect()
         known = threads - WARM_UP_THREADS
         if not traced:
-            return {"resident_bytes_per_thread": (_resident_bytes() - resident) / known}
+            return {"resident_bytes": _resident_bytes() - resident}
         allocated = tracemalloc.get_traced_memory()[0] - allocated
         return {"bytes_per_thread": allocated / known, "held_by": _holders(known)}
 
@@ -149,8 +154,13 @@ def table(result: dict[str, Any]) -> str:
     for one in result["known"]:
         held = ", ".join(f"{line}: {size:.0f}" for line, size in one["held_by"].items())
         known_by = f"{one['messages']} messages, {one['how']}"
-        rows.append([known_by, f"{one['bytes_per_thread']:.0f}", f"{one['resident_bytes_per_thread']:.0f}", held])
-    headings = [f"{result['threads']:,} threads of", "bytes per thread", "resident bytes per thread", "held by"]
+        rows.append([known_by, f"{one['bytes_per_thread']:.0f}", f"{one['resident_bytes'] / 1e6:.1f}", held])
+    headings = [
+        f"{result['threads']:,} threads of",
+        "bytes per thread",
+        f"in all with a cache of {result['cache_bytes'] / 1e6:.1f} MB: resident MB",
+        "held by",
+    ]
     return markdown_table(headings, rows)
 
 
@@ -159,6 +169,6 @@ if __name__ == "__main__":
     parser.add_argument("--dsn", required=True)
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--how", choices=WAYS, required=True)
+    parser.add_argument("--cache-bytes", type=int, required=True)
     parser.add_argument("--traced", action="store_true")
-    chosen = parser.parse_args()
-    print(json.dumps(asyncio.run(serve(chosen.dsn, chosen.threads, chosen.how, traced=chosen.traced))))
+    print(json.dumps(asyncio.run(serve(**vars(parser.parse_args())))))

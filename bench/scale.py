@@ -50,7 +50,7 @@ OPERATIONS: dict[str, Call] = {
     "list_with_metadata": lambda s, t: s.list_with_metadata(),
     f"query_by_metadata, {fill.RARE_CHECKPOINTS} found": lambda s, t: s.query_by_metadata(_KEY, _VALUE),
     "query_by_metadata, none found": lambda s, t: s.query_by_metadata(_KEY, "nobody"),
-    "query_by_metadata, half of all found, newest 100": lambda s, t: s.query_by_metadata("channel", "mail"),
+    "newest 100 of half of all by query_by_metadata": lambda s, t: s.query_by_metadata("channel", "mail"),
     "search, a rare word": lambda s, t: s.search(fill.RARE_WORD),
     "count": lambda s, t: s.count(),
 }

@@ -35,34 +35,41 @@ async def _figures(dsn: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for size in SIZES:
         with fresh_database(dsn) as own:
-            async with MySQLCheckpointer(dsn=own) as checkpointer:
+            async with MySQLCheckpointer(dsn=own) as cached, MySQLCheckpointer(dsn=own, cache_bytes=0) as uncached:
                 floor = ConnectorFloor(own)
                 await floor.open()
                 await floor.make_tables()
-                times = await _times(checkpointer, floor, await agent_state(size))
+                times = await _times(cached, uncached, floor, await agent_state(size))
                 await floor.close()
         for what in ("save", "load"):
-            found[f"{what} against the floor, n={size}"] = _typical(times[what]) / _typical(times[f"floor's {what}"])
+            for cache in ("", ", no cache"):
+                ratio = _typical(times[what + cache]) / _typical(times[f"floor's {what}"])
+                found[f"{what} against the floor{cache}, n={size}"] = ratio
     return found
 
 
-async def _times(checkpointer: MySQLCheckpointer, floor: Floor, begun: AgentState) -> dict[str, list[float]]:
-    """Seconds of each call, all four in turn, one message more in each round; now and then in a new thread."""
+async def _times(
+    cached: MySQLCheckpointer, uncached: MySQLCheckpointer, floor: Floor, begun: AgentState
+) -> dict[str, list[float]]:
+    """Seconds of each call, all in turn, one message more in each round; now and then in a new thread."""
     source = random.Random(8)
     times: dict[str, list[float]] = {}
     saves_per_thread = max(10, len(begun.messages) // 10)
     for number in range(-WARM_UP_ROUNDS, ROUNDS):
         if number % saves_per_thread == 0 or number == -WARM_UP_ROUNDS:
             state, thread = begun, f"thread {number}"
-            await checkpointer.save(state, thread)
+            await cached.save(state, thread)
+            await uncached.save(state, f"{thread} again")
             await floor.save(state, thread)
             await floor.keep_whole(state)
         state = grown(state, source)
         calls: list[tuple[str, Callable[[], Awaitable[Any]]]] = [
-            ("save", partial(checkpointer.save, state, thread)),
+            ("save", partial(cached.save, state, thread)),
             ("floor's save", partial(floor.save, state, thread)),
-            ("load", partial(checkpointer.load, thread)),
+            ("save, no cache", partial(uncached.save, state, f"{thread} again")),
+            ("load", partial(cached.load, thread)),
             ("floor's load", partial(floor.load, thread)),
+            ("load, no cache", partial(uncached.load, f"{thread} again")),
         ]
         for name, call in calls if number % 2 else calls[::-1]:
             begin = time.perf_counter()
