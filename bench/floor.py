@@ -49,7 +49,7 @@ class Floor:
     async def load(self, thread_id: str) -> AgentState:
         """Select the state and make it from its JSON."""
         ((text,),) = await self._execute(SELECT)
-        return AgentState.from_checkpoint(from_json(text))
+        return AgentState.from_checkpoint(from_json(text, cache_strings="keys"))
 
     async def open(self) -> None:
         """Connect."""

@@ -209,7 +209,8 @@ def table(result: dict[str, Any]) -> str:
     parts = [
         f"Conversations of 1 to {result['messages']} messages, each saving one message more at a time; "
         f"{result['slices']} slices of {result['slice_s']:g} s for each contestant, by turns. At most "
-        f"{result['pool_size']} connections each; Redis' client opens one for each save under way and fails beyond 100. One process; "
+        f"{result['pool_size']} connections each; Redis' client opens one for each save under way, and at most 100, "
+        "beyond which it fails. One process; "
         f"after each slice {CHECKED} conversations were loaded and compared."
     ]
     for at_once, measured in result["concurrency"].items():
