@@ -73,8 +73,8 @@ class MySQLConfig(BaseModel):
         search_parser: ``default`` splits words at spaces; ``ngram`` is for Chinese, Japanese and Korean. Fixed when
             the tables are created.
         compression: ``zlib`` compresses stored rows where it pays; ``none`` never does. Both read both.
-        cache_bytes: Text of recently saved states kept in memory, in bytes, so that the next save of the same thread
-            need not encode and hash it again; ``0`` keeps none.
+        cache_bytes: Memory for recently used states, in bytes: the next save of the same thread then need not encode
+            and hash them again, nor the next load transfer them. ``0`` keeps none.
         pipeline: Send a transaction as one packet. Off, statements go one by one, for proxies that refuse
             multi-statement packets.
         ddl_mode: ``create`` makes missing tables on first use; ``validate`` only checks them; ``off`` does neither.

@@ -8,7 +8,7 @@ from ..config import MySQLConfig
 from ..engine.methods import awaited, blocking
 from ..engine.operation import Operation
 from .codec import decode_json
-from .operations import CheckpointInfo
+from .records import CheckpointInfo
 from .store import State, StoreOperations
 from .surface import AsyncSurface, SyncSurface, configure
 

@@ -14,7 +14,6 @@ the newest lasting state, and nothing lasting builds on them. So deleting them l
 
 from __future__ import annotations
 
-import json
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,7 @@ from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 from ..errors import CorruptCheckpoint
-from .codec import EncodedState, Log
+from .codec import EncodedState, Log, decode_json, encode_json
 from .digests import EMPTY, HashedLogs, Mark
 
 #: A state up to this size is stored whole: a delta would save little and make a load read more rows.
@@ -106,7 +105,9 @@ def encode_delta(
     base, position = _choose_base(bases)
     continued = _continued(hashed, base)
     news = continued if parent is base else _continued(hashed, parent)
-    marks = {name: log.mark for name, log in hashed.items()}
+    last = parent.marks if parent else {}
+    # A mark that did not change is the same object in every state of the lineage, so that it takes memory once.
+    marks = {name: last[name] if last.get(name) == log.mark else log.mark for name, log in hashed.items()}
     kept = sum(base.marks[name].length for name in continued) if base else 0
     # A provisional state always builds on the lasting one, so that whoever loads it finds out what it goes on from.
     stands_alone = state.size_bytes <= WHOLE_BELOW_BYTES or 2 * kept < state.size_bytes
@@ -125,7 +126,6 @@ def encode_delta(
     cuts = {log.name: log.cut for log in state.logs}
     header = {"p": position, "t": int(provisional), "c": cuts, "l": changes}
     payload = _pack(header, state.head, suffixes, compression)
-    last = parent.marks if parent else {}
     discontinued = frozenset(name for name, mark in last.items() if mark.length and name not in news)
     return Delta(payload, base, position, marks, parent, news, discontinued)
 
@@ -238,10 +238,11 @@ def _pack(
     suffixes: Sequence[memoryview],
     compression: Literal["zlib", "none"],
 ) -> bytes:
-    text = json.dumps(header, separators=(",", ":"), ensure_ascii=True).encode()
+    text = encode_json(header)
     body = b"".join([_HEADER_LENGTH.pack(len(text)), _HEADER_LENGTH.pack(len(head)), text, head, *suffixes])
     if compression == "zlib" and len(body) in COMPRESS_BYTES:
-        compressor = zlib.compressobj(1, zlib.DEFLATED, -15, zdict=DICTIONARY)
+        # A window of 16 KB and small tables: made for each payload, they take as long as the compression.
+        compressor = zlib.compressobj(1, zlib.DEFLATED, -14, 6, zdict=DICTIONARY)
         deflated = compressor.compress(body) + compressor.flush()
         if len(deflated) < len(body):
             return _DEFLATED + deflated
@@ -263,7 +264,7 @@ def _unpack(payload: bytes) -> tuple[dict[str, Any], bytes, memoryview]:
             _HEADER_LENGTH.unpack_from(body, 0)[0],
             _HEADER_LENGTH.unpack_from(body, 4)[0],
         )
-        header = json.loads(bytes(body[8 : 8 + header_length]))
+        header = decode_json(bytes(body[8 : 8 + header_length]))
         head_end = 8 + header_length + head_length
         return header, bytes(body[8 + header_length : head_end]), body[head_end:]
     except (struct.error, ValueError, zlib.error) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -12,6 +13,9 @@ from .digests import HashedLogs
 
 #: Threads remembered at once; those unused for longest are forgotten first, which costs their next save a whole state.
 THREADS_REMEMBERED = 10_000
+
+#: Of these, the most recently used are kept as they are; the others are packed, in a third of the memory.
+THREADS_UNPACKED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +34,18 @@ class Known:
 
 
 class KnownThreads:
-    """The lineages of recently used threads. Only a hint: the server checks every base before a row is built on it."""
+    """The lineages of recently used threads. Only a hint: the server checks every base before a row is built on it.
 
-    def __init__(self, limit: int = THREADS_REMEMBERED) -> None:
+    Args:
+        limit: Threads remembered at once.
+        unpacked: Of these, how many are kept as they are.
+    """
+
+    def __init__(self, limit: int = THREADS_REMEMBERED, unpacked: int = THREADS_UNPACKED) -> None:
         self._limit = limit
+        self._unpacked = min(unpacked, limit)
         self._threads: OrderedDict[Hashable, Known] = OrderedDict()
+        self._packed: OrderedDict[Hashable, bytes] = OrderedDict()
         self._lock = threading.Lock()
 
     def lineage_for(self, key: Hashable, hashed: HashedLogs) -> Lineage:
@@ -85,17 +96,26 @@ class KnownThreads:
         """Forget a thread."""
         with self._lock:
             self._threads.pop(key, None)
+            self._packed.pop(key, None)
 
     def _get(self, key: Hashable) -> Known:
         with self._lock:
-            return self._threads.get(key, _UNKNOWN)
+            known = self._threads.get(key)
+            if known is not None:
+                return known
+            packed = self._packed.get(key)
+        return _UNKNOWN if packed is None else pickle.loads(packed)  # noqa: S301 - this process packed it
 
     def _remember(self, key: Hashable, known: Known) -> None:
         with self._lock:
+            self._packed.pop(key, None)
             self._threads[key] = known
             self._threads.move_to_end(key)
-            while len(self._threads) > self._limit:
-                self._threads.popitem(last=False)
+            while len(self._threads) > self._unpacked:
+                oldest, unused = self._threads.popitem(last=False)
+                self._packed[oldest] = pickle.dumps(unused, pickle.HIGHEST_PROTOCOL)
+            while self._packed and len(self._threads) + len(self._packed) > self._limit:
+                self._packed.popitem(last=False)
 
 
 _UNKNOWN = Known(())

@@ -11,14 +11,8 @@ from ..engine.operation import Operation
 from .codec import check_json_object, decode_json, encode
 from .delta import Delta
 from .new import NewCheckpoint
-from .operations import (
-    CheckpointInfo,
-    CheckpointOperations,
-    DiskUsage,
-    Health,
-    HistoryEntry,
-    SearchHit,
-)
+from .operations import CheckpointOperations
+from .records import CheckpointInfo, DiskUsage, Health, HistoryEntry, SearchHit
 from .searchable import text_of_plain
 from .surface import AsyncSurface, SyncSurface, configure
 

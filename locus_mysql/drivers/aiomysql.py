@@ -7,10 +7,9 @@ from typing import Any
 
 from ..config import MySQLConfig
 from .awaited import AsyncAdapter
-from .base import AsyncConnection, Endpoint, Result, SyncConnection
+from .base import AsyncConnection, Endpoint, SyncConnection
 from .pymysql import PyMySQLConnection
-from .pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login, query
-from .values import CONVERTERS
+from .pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login
 
 
 class AiomysqlConnection(AsyncAdapter):
@@ -28,7 +27,6 @@ class AiomysqlConnection(AsyncAdapter):
             password=config.password.get_secret_value().encode().decode("latin-1"),
             db=config.database,
             charset="utf8mb4",
-            conv=dict(CONVERTERS),
             autocommit=None,
             local_infile=False,
             program_name="locus-mysql",
@@ -39,18 +37,6 @@ class AiomysqlConnection(AsyncAdapter):
         before_login(library, self.judge, private_channel=self.private)
         await library._connect()
         after_login(library)
-
-    async def send(self, packet: bytes) -> list[Result]:
-        """See `AsyncAdapter.send`."""
-        return await query(self.library, packet)
-
-    async def send_ping(self) -> None:
-        """See `AsyncAdapter.send_ping`."""
-        await self.library.ping(reconnect=False)
-
-    async def say_goodbye(self) -> None:
-        """See `AsyncAdapter.say_goodbye`."""
-        await self.library.ensure_closed()
 
     def discard(self) -> None:
         """See `AsyncAdapter.discard`. With a writer, it would warn and close it when it is freed."""

@@ -7,9 +7,8 @@ from typing import Any
 from ..config import MySQLConfig
 from ..errors import ConfigError
 from .awaited import AsyncAdapter
-from .base import AsyncConnection, Endpoint, Result, SyncConnection
-from .pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login, query
-from .values import CONVERTERS
+from .base import AsyncConnection, Endpoint, SyncConnection
+from .pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login
 
 
 class AsyncmyConnection(AsyncAdapter):
@@ -29,7 +28,6 @@ class AsyncmyConnection(AsyncAdapter):
             password=config.password.get_secret_value().encode(),  # str would be sent as Latin-1
             database=config.database,
             charset="utf8mb4",
-            conv=dict(CONVERTERS),
             autocommit=None,
             local_infile=False,
             connect_timeout=config.connect_timeout_s,
@@ -42,18 +40,6 @@ class AsyncmyConnection(AsyncAdapter):
         before_login(library, self.judge, private_channel=self.private)
         await library.connect()
         after_login(library)
-
-    async def send(self, packet: bytes) -> list[Result]:
-        """See `AsyncAdapter.send`."""
-        return await query(self.library, packet)
-
-    async def send_ping(self) -> None:
-        """See `AsyncAdapter.send_ping`."""
-        await self.library.ping(reconnect=False)
-
-    async def say_goodbye(self) -> None:
-        """See `AsyncAdapter.say_goodbye`."""
-        await self.library.ensure_closed()
 
     def discard(self) -> None:
         """See `AsyncAdapter.discard`."""

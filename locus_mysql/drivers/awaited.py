@@ -1,4 +1,4 @@
-"""Opening, sending, failing and closing with a library on asyncio; an adapter adds how it does a step."""
+"""Opening, sending, failing and closing on a library's asyncio transport; an adapter adds how its library logs in."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from typing import Any, Self
 from ..config import MySQLConfig
 from ..dialect.statement import Statement
 from . import session
-from .adapter import GOODBYE_S, Adapter, as_loss
+from .adapter import Adapter, as_loss
 from .base import ConnectionLost, Endpoint, Result
+from .commands import PING, QUIT, query
+from .conversation import Conversation
 from .failures import translate
 from .sockets import abort_transport, configure, guard_at_fork
 from .tls import NoTLSOffered, no_tls, tls_attempts
@@ -22,10 +24,12 @@ from .tls import NoTLSOffered, no_tls, tls_attempts
 class AsyncAdapter(Adapter):
     """Base of the adapters of libraries on asyncio. One belongs to the event loop that opened it."""
 
+    _conversation: Conversation
+
     def __init__(self, config: MySQLConfig, endpoint: Endpoint, tls: ssl.SSLContext | None) -> None:
         super().__init__(config, endpoint, tls)
         self._loop = asyncio.get_running_loop()
-        # Neither libraries nor asyncio limit a packet's sending apart from its answer: one limit for both.
+        # Asyncio does not tell when a packet was sent: one limit for sending and answer.
         self._limit_s = config.write_timeout_s + config.read_timeout_s
 
     @classmethod
@@ -39,6 +43,7 @@ class AsyncAdapter(Adapter):
                     await connection.log_in()
                     configure(connection.socket())
                     guard_at_fork(connection)
+                    connection._conversation = Conversation(connection.transport(), connection._loop)
                     results = await connection._send_each(connection.packets(session.SETUP))
                 connection.max_allowed_packet = session.max_allowed_packet(results)
             except NoTLSOffered:
@@ -59,12 +64,9 @@ class AsyncAdapter(Adapter):
         """See `base.AsyncConnection.execute`."""
         packets = self.packets(statements)
         self._check_loop()
-        cancelled_before = _cancellations()
         try:
-            async with asyncio.timeout(self._limit_s):
-                results = await self._send_each(packets)
+            results = await self._send_each(packets)
         except Exception as error:
-            self._check_cancelled(cancelled_before)
             raise self.failure(error) from None
         except BaseException:  # also a cancelled task: the answer is on its way and would be taken for the next one's
             self.abort()
@@ -75,12 +77,9 @@ class AsyncAdapter(Adapter):
         """See `base.AsyncConnection.ping`."""
         self.packets(())
         self._check_loop()
-        cancelled_before = _cancellations()
         try:
-            async with asyncio.timeout(self._limit_s):
-                await self.send_ping()
+            await self._conversation.ask(PING, self._loop.time() + self._limit_s)
         except Exception as error:
-            self._check_cancelled(cancelled_before)
             self.abort()
             raise as_loss(error, self.endpoint) from None
         except BaseException:
@@ -95,8 +94,7 @@ class AsyncAdapter(Adapter):
             self.closed = True
             if polite:
                 with suppress(Exception):
-                    async with asyncio.timeout(GOODBYE_S):
-                        await self.say_goodbye()
+                    self._conversation.tell(QUIT)
         finally:
             abort_transport(transport, self._loop)
             self.abort()
@@ -114,9 +112,10 @@ class AsyncAdapter(Adapter):
         return None if transport is None else transport.get_extra_info("socket")
 
     async def _send_each(self, packets: Sequence[bytes]) -> list[Result]:
+        deadline = self._loop.time() + self._limit_s
         results = []
         for packet in packets:
-            results += await self.send(packet)
+            results += await self._conversation.ask(query(packet), deadline)
         return results
 
     def _check_cancelled(self, before: int) -> None:
@@ -139,18 +138,6 @@ class AsyncAdapter(Adapter):
     @abstractmethod
     async def log_in(self) -> None:
         """Connect and authenticate; call `judge` in between."""
-
-    @abstractmethod
-    async def send(self, packet: bytes) -> list[Result]:
-        """Run one packet of statements and read every result."""
-
-    @abstractmethod
-    async def send_ping(self) -> None:
-        """One COM_PING."""
-
-    @abstractmethod
-    async def say_goodbye(self) -> None:
-        """Send COM_QUIT."""
 
     @abstractmethod
     def discard(self) -> None:

@@ -1,4 +1,4 @@
-"""Opening, sending, failing and closing with a library that blocks; an adapter adds how it does a step."""
+"""Opening, sending, failing and closing on a library's socket; an adapter adds how its library logs in."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from typing import Self
 from ..config import MySQLConfig
 from ..dialect.statement import Statement
 from . import session
-from .adapter import Adapter, as_loss
+from .adapter import GOODBYE_S, Adapter, as_loss
 from .base import Endpoint, Result
+from .commands import PING, QUIT, Command, query
 from .failures import translate
+from .results import ResultReader
 from .sockets import configure, guard_at_fork, shut
 from .tls import NoTLSOffered, no_tls, tls_attempts
+
+#: Most that is read at once; a TLS record has a quarter.
+_PIECE_BYTES = 65_536
 
 
 class SyncAdapter(Adapter):
@@ -37,7 +42,7 @@ class SyncAdapter(Adapter):
                 connection.log_in()
                 configure(connection.socket())
                 guard_at_fork(connection)
-                results = [result for packet in connection.packets(session.SETUP) for result in connection.send(packet)]
+                results = connection._send_each(connection.packets(session.SETUP))
                 connection.max_allowed_packet = session.max_allowed_packet(results)
             except NoTLSOffered:
                 connection.abort()
@@ -68,7 +73,7 @@ class SyncAdapter(Adapter):
         """See `base.SyncConnection.ping`."""
         try:
             self.packets(())
-            self.send_ping()
+            self._ask(PING)
         except Exception as error:
             self.abort()
             raise as_loss(error, self.endpoint) from None
@@ -78,7 +83,8 @@ class SyncAdapter(Adapter):
         if not self.closed:
             self.closed = True
             with suppress(Exception):
-                self.say_goodbye()
+                self.socket().settimeout(GOODBYE_S)
+                self.socket().sendall(QUIT.wire)
         self.abort()
 
     def abort(self) -> None:
@@ -94,23 +100,25 @@ class SyncAdapter(Adapter):
         shut(self.socket())
 
     def _send_each(self, packets: Sequence[bytes]) -> list[Result]:
-        return [result for packet in packets for result in self.send(packet)]
+        return [result for packet in packets for result in self._ask(query(packet))]
+
+    def _ask(self, command: Command) -> list[Result]:
+        sock, config = self.socket(), self.config
+        sock.settimeout(config.write_timeout_s)
+        sock.sendall(command.wire)
+        sock.settimeout(config.read_timeout_s)
+        reader = ResultReader(command.answer_number)
+        complete = False
+        while not complete:
+            piece = sock.recv(_PIECE_BYTES)
+            if not piece:
+                raise ConnectionResetError("the server closed the connection")
+            complete = reader.feed(piece)
+        return reader.results
 
     @abstractmethod
     def log_in(self) -> None:
         """Connect and authenticate within ``connect_timeout_s``; call `judge` in between."""
-
-    @abstractmethod
-    def send(self, packet: bytes) -> list[Result]:
-        """Run one packet of statements and read every result."""
-
-    @abstractmethod
-    def send_ping(self) -> None:
-        """One COM_PING."""
-
-    @abstractmethod
-    def say_goodbye(self) -> None:
-        """Send COM_QUIT."""
 
     @abstractmethod
     def discard(self) -> None:

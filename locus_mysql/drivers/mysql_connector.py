@@ -3,7 +3,7 @@
 Why the blocking side does not use the C extension: measured (Connector 26.10, MySQL 9.7 on the same machine,
 median of 300) it saves 0.06 ms in a packet of five small statements (0.04 against 0.11 ms; over TLS 0.07
 against 0.13) and 0.1 ms in a 60 KB write over TLS (0.28 against 0.38). For that it would need a second way to
-settle TLS, no other thread could abort its calls, it has no `cmd_query_iter`, and where Python brought an
+settle TLS, no other thread could abort its calls, it has no socket to read results from, and where Python brought an
 OpenSSL before 3.2 it cannot be imported at all (Debian 12). What looked like the pure side's slowness was
 Nagle's algorithm, which Connector/Python leaves on: 44 ms for each 60 KB write over TLS. `sockets.configure`
 switches it off.
@@ -16,9 +16,8 @@ from typing import Any
 from ..config import MySQLConfig
 from .adapter import Adapter
 from .awaited import AsyncAdapter
-from .base import AsyncConnection, Endpoint, Result, Row, SyncConnection
+from .base import AsyncConnection, Endpoint, SyncConnection
 from .blocking import SyncAdapter
-from .values import decoder
 
 
 class BlockingConnection(SyncAdapter):
@@ -44,26 +43,6 @@ class BlockingConnection(SyncAdapter):
             connection_timeout=config.connect_timeout_s,
         )
         del library.judge
-        # Its options take whole seconds only.
-        library._read_timeout = config.read_timeout_s
-        library._write_timeout = config.write_timeout_s
-
-    def send(self, packet: bytes) -> list[Result]:
-        """See `SyncAdapter.send`."""
-        library = self.library
-        results = []
-        for outcome in library.cmd_query_iter(packet):
-            rows = library.get_rows(raw=True)[0] if "columns" in outcome else []
-            results.append(_result(outcome, rows))
-        return results
-
-    def send_ping(self) -> None:
-        """See `SyncAdapter.send_ping`."""
-        self.library.cmd_ping()
-
-    def say_goodbye(self) -> None:
-        """See `SyncAdapter.say_goodbye`."""
-        self.library.cmd_quit()
 
     def discard(self) -> None:
         """See `SyncAdapter.discard`."""
@@ -98,23 +77,6 @@ class AwaitedConnection(AsyncAdapter):
         _hook_in(self)
         await library.connect()
         del library.judge
-
-    async def send(self, packet: bytes) -> list[Result]:
-        """See `AsyncAdapter.send`."""
-        library = self.library
-        results = []
-        async for outcome in library.cmd_query_iter(packet):
-            rows = (await library.get_rows(raw=True))[0] if "columns" in outcome else []
-            results.append(_result(outcome, rows))
-        return results
-
-    async def send_ping(self) -> None:
-        """See `AsyncAdapter.send_ping`."""
-        await self.library.cmd_ping()
-
-    async def say_goodbye(self) -> None:
-        """See `AsyncAdapter.say_goodbye`."""
-        await self.library.cmd_quit()
 
     def discard(self) -> None:
         """See `AsyncAdapter.discard`."""
@@ -153,15 +115,3 @@ def _client_flags(config: MySQLConfig) -> int:
 
     flags = ClientFlag.get_default() & ~(ClientFlag.FOUND_ROWS | ClientFlag.LOCAL_FILES | ClientFlag.MULTI_STATEMENTS)
     return int(flags | ClientFlag.MULTI_STATEMENTS if config.pipeline else flags)
-
-
-def _result(outcome: dict[str, Any], raw_rows: list[tuple[bytes | None, ...]]) -> Result:
-    """The values are decoded here: Connector/Python tells bytes from text by a column's flags only."""
-    if "columns" not in outcome:
-        return Result((), outcome["affected_rows"], outcome["insert_id"])
-    decoders = [decoder(column[1], column[8]) for column in outcome["columns"]]
-    rows: list[Row] = [
-        tuple(None if raw is None else decode(raw) for decode, raw in zip(decoders, row, strict=True))
-        for row in raw_rows
-    ]
-    return Result(rows)

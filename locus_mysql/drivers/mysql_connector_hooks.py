@@ -4,6 +4,7 @@
 - TLS uses our context, with the host name (which the asynchronous side forgets), on Unix sockets too.
 - Without TLS, a full ``caching_sha2_password`` login encrypts the password with the server's public key. As
   it comes, Connector/Python sends it in clear text there, and is then refused.
+- Queries have no attributes.
 - Nothing is sent after the login; `session.SETUP` does that in one round trip.
 
 The classes are made on first use, because their base classes are the library's.
@@ -17,6 +18,9 @@ from functools import cache
 from typing import Any
 
 from .plain_login import CACHING_SHA2, FULL_LOGIN, REQUEST_PUBLIC_KEY, check_plugin, encrypt_password
+
+#: With it, each query would have to begin with its attributes; `commands.query` sends none.
+_QUERY_ATTRIBUTES = 1 << 27
 
 _AUTH_SWITCH, _AUTH_MORE_DATA = 0xFE, 0x01
 
@@ -57,6 +61,7 @@ def blocking_class() -> Any:
         def _do_handshake(self) -> None:
             self._ssl_disabled = self.tls is None
             super()._do_handshake()
+            self._client_flags &= ~_QUERY_ATTRIBUTES
             greeting: Any = self._handshake
             self.judge(_text(greeting["server_version_original"]), bool(greeting["capabilities"] & ClientFlag.SSL))
             _use_tls_blocking(self._socket, self.tls, self.tls_host)
@@ -107,6 +112,7 @@ def awaited_class() -> Any:
         async def _do_handshake(self) -> None:
             self._ssl_disabled = self.tls is None
             await super()._do_handshake()
+            self._client_flags &= ~_QUERY_ATTRIBUTES
             greeting: Any = self._handshake
             self.judge(_text(greeting["server_version_original"]), bool(greeting["capabilities"] & ClientFlag.SSL))
             _use_tls_awaited(self._socket, self.tls, self.tls_host)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..config import MySQLConfig
-from .base import AsyncConnection, Endpoint, Result, SyncConnection
+from .base import AsyncConnection, Endpoint, SyncConnection
 from .blocking import SyncAdapter
-from .pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login, take_result
+from .pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login
 from .threaded import ThreadedConnection
-from .values import CONVERTERS
 
 
 class PyMySQLConnection(SyncAdapter):
@@ -29,7 +28,6 @@ class PyMySQLConnection(SyncAdapter):
             database=config.database,
             charset="utf8mb4",
             client_flag=CLIENT_MULTI_STATEMENTS if config.pipeline else 0,
-            conv=dict(CONVERTERS),  # the stub forgets the numbers of types
             autocommit=None,
             local_infile=False,
             connect_timeout=config.connect_timeout_s,  # any number will do
@@ -43,24 +41,6 @@ class PyMySQLConnection(SyncAdapter):
         before_login(self.library, self.judge, private_channel=self.private)
         self.library.connect()
         after_login(self.library)
-        self.library._read_timeout = config.read_timeout_s  # until here connect_timeout_s held, also for reading
-
-    def send(self, packet: bytes) -> list[Result]:
-        """See `SyncAdapter.send`."""
-        self.library.query(packet)
-        results, following = take_result(self.library, [])
-        while following:
-            self.library.next_result()
-            results, following = take_result(self.library, results)
-        return results
-
-    def send_ping(self) -> None:
-        """See `SyncAdapter.send_ping`."""
-        self.library.ping(reconnect=False)
-
-    def say_goodbye(self) -> None:
-        """See `SyncAdapter.say_goodbye`."""
-        self.library.close()
 
     def discard(self) -> None:
         """See `SyncAdapter.discard`."""

@@ -30,20 +30,21 @@ def parse_datetime(text: str) -> datetime | str:
         return text
 
 
-#: For the libraries that take converters from text by type number (PyMySQL, aiomysql, asyncmy).
-CONVERTERS: Mapping[int, Callable[[str], Value]] = {
+_DECODERS: Mapping[int, Callable[[bytes], Value]] = {
     **dict.fromkeys((_TINY, _SHORT, _LONG, _LONGLONG, _INT24, _YEAR), int),
     **dict.fromkeys((_FLOAT, _DOUBLE), float),
-    **dict.fromkeys((_DECIMAL, _NEWDECIMAL), Decimal),
-    **dict.fromkeys((_TIMESTAMP, _DATETIME), parse_datetime),
+    **dict.fromkeys((_DECIMAL, _NEWDECIMAL), lambda raw: Decimal(raw.decode())),
+    **dict.fromkeys((_TIMESTAMP, _DATETIME), lambda raw: parse_datetime(raw.decode())),
 }
 
 
 def decoder(column_type: int, charset: int) -> Callable[[bytes], Value]:
-    """For Connector/Python, whose rows are taken raw: what turns a column's bytes into its value."""
-    if column_type in _TEXT_OR_BYTES and charset == _BINARY:
+    """What turns a column's bytes into its value.
+
+    Args:
+        column_type: The number of its type.
+        charset: The number of its collation.
+    """
+    if charset == _BINARY and column_type in _TEXT_OR_BYTES:
         return bytes
-    convert = CONVERTERS.get(column_type)
-    if convert is None:
-        return bytes.decode
-    return lambda raw: convert(raw.decode())
+    return _DECODERS.get(column_type, bytes.decode)

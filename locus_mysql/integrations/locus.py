@@ -16,7 +16,8 @@ from locus.memory.retention import oldest_message_time, trim_messages
 from ..checkpoints.arguments import check_limit, check_thread_id
 from ..checkpoints.delta import Delta
 from ..checkpoints.new import NewCheckpoint
-from ..checkpoints.operations import CheckpointOperations, HistoryEntry
+from ..checkpoints.operations import CheckpointOperations
+from ..checkpoints.records import HistoryEntry
 from ..checkpoints.rows import as_sql_time
 from ..checkpoints.searchable import joined
 from ..checkpoints.surface import AsyncSurface, SyncSurface, configure
@@ -74,7 +75,7 @@ class LocusOperations:
         dialect = Dialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
         self.checkpoints = CheckpointOperations(config, dialect)
         self._first_saved = FirstSaved()
-        self._message_texts = MessageTexts(config.cache_bytes)
+        self._message_texts = MessageTexts(config.cache_bytes // 2)
 
     def prepare(self, state: AgentState, now: datetime | None = None) -> AgentState:
         """A state as a save writes it: stamped and trimmed, if retention is in use."""

@@ -25,7 +25,7 @@ from locus.core.state import AgentState
 from pydantic import ValidationError
 
 from ..checkpoints.codec import decode_json
-from ..checkpoints.operations import HistoryEntry
+from ..checkpoints.records import HistoryEntry
 from ..checkpoints.rows import as_sql_time, aware
 from ..config import MySQLConfig
 from ..dialect import Dialect, Statement

@@ -12,6 +12,9 @@ from pydantic import TypeAdapter
 
 from ..checkpoints.recent import Recent
 
+#: What a message takes in memory beside its text, roughly.
+MESSAGE_BYTES = 1_000
+
 _MESSAGES = TypeAdapter(tuple[Message, ...])
 
 
@@ -54,7 +57,7 @@ class MessageTexts:
     Of those that the last save of the thread held too, as the same objects, the text is kept.
 
     Args:
-        limit_bytes: Text kept at most.
+        limit_bytes: What messages and texts kept may take at most.
     """
 
     def __init__(self, limit_bytes: int) -> None:
@@ -88,7 +91,7 @@ class MessageTexts:
             opened_all,
             dump_messages(opened_all) if opened else before.open_text,
         )
-        self._recent.put(key, encoded, len(text))
+        self._recent.put(key, encoded, len(text) + len(messages) * MESSAGE_BYTES)
         return text
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from locus_mysql import MySQLConfig
-from locus_mysql.checkpoints import operations
+from locus_mysql.checkpoints import cleaning
 
 from .conftest import EVERY_SIDE, AnyStore, MakeConfig, OpenStore
 from .proxy import WireProxy
@@ -26,7 +26,7 @@ def state_of(turns: int) -> State:
 @pytest.fixture(autouse=True)
 def no_housekeeping(monkeypatch: pytest.MonkeyPatch) -> None:
     """What one save in 32 does for others is another round trip."""
-    monkeypatch.setattr(operations, "its_turn", lambda one_in: False)
+    monkeypatch.setattr(cleaning, "its_turn", lambda one_in: False)
 
 
 @pytest.fixture

@@ -47,9 +47,9 @@ def test_importing_takes_little_longer_than_importing_pydantic() -> None:
     code = """
 import json, time
 import pydantic; pydantic.BaseModel; pydantic.TypeAdapter
-begin = time.perf_counter()
+begin = time.process_time()  # not the time others take on a busy machine
 from locus_mysql import CheckpointStore
-print(json.dumps(time.perf_counter() - begin))
+print(json.dumps(time.process_time() - begin))
 """
     assert min(run(code) for _ in range(5)) < 0.2
 

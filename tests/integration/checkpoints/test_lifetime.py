@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.checkpoints.operations import SAVES_PER_CLEANING
+from locus_mysql.checkpoints.cleaning import SAVES_PER_CLEANING
 from locus_mysql.errors import InvalidInput, ThreadExists
 
 from .conftest import Make, RunSQL

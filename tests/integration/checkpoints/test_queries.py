@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.checkpoints import operations
+from locus_mysql.checkpoints import cleaning
 from locus_mysql.errors import InvalidInput, SchemaMismatch
 
 from .conftest import Make, RunSQL
@@ -306,11 +306,11 @@ class TestSearch:
     async def test_saves_index_text_now_and_then(
         self, store: Any, sql: RunSQL, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(operations, "its_turn", lambda one_in: False)
+        monkeypatch.setattr(cleaning, "its_turn", lambda one_in: False)
         for number in range(5):
             await store.save("t", {"m": [f"apple {number}"]}, str(number))
         assert sql("SELECT COUNT(*) FROM locus_checkpoints WHERE search_text IS NULL") == ((5,),)
-        monkeypatch.setattr(operations, "its_turn", lambda one_in: True)
+        monkeypatch.setattr(cleaning, "its_turn", lambda one_in: True)
         await store.save("t", {"m": ["apple 5"]}, "5")
         assert sql("SELECT COUNT(*) FROM locus_checkpoints WHERE search_text IS NULL OR unindexed = 1") == ((0,),)
 

@@ -197,3 +197,54 @@ PARAMS = st.one_of(TEXT, BYTES, st.integers(-(2**63), 2**64 - 1), st.none())
 async def test_any_value_arrives_unchanged(line: Line, params: list[Param]) -> None:
     (row,) = await line.rows("SELECT " + ", ".join(["%s"] * len(params)), *params)
     assert row == tuple(params)
+
+
+async def test_a_row_larger_than_one_wire_packet_arrives_whole(line: Line) -> None:
+    half = bytes(range(256)) * 2**15  # 8 MB, so neither value is as large as a packet
+    ((first, nothing, second, empty),) = await line.rows("SELECT %s, NULL, %s, ''", half, half[1:])
+    assert (first, second) == (half, half[1:])
+    assert (nothing, empty) == (None, "")
+
+
+async def test_large_results_and_small_ones_can_share_a_packet(line: Line) -> None:
+    large = b"x" * (2**24 + 1)
+    results = await line.execute(Statement("DO 1"), Statement("SELECT %s", (large,)), Statement("SELECT 1"))
+    assert [list(result.rows) for result in results] == [[], [(large,)], [(1,)]]
+
+
+async def test_more_results_than_packet_numbers_keep_their_order(line: Line) -> None:
+    statements = [Statement("SELECT %s, NULL, ''", (n,)) if n % 3 else Statement("DO 1") for n in range(400)]
+    results = await line.execute(*statements)
+    assert [list(result.rows) for result in results] == [[(n, None, "")] if n % 3 else [] for n in range(400)]
+
+
+async def test_many_rows_arrive_in_order(line: Line) -> None:
+    rows = await line.rows(
+        "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)"
+        " SELECT /*+ SET_VAR(cte_max_recursion_depth = 10000) */ i, REPEAT('ä', i % 300), IF(i % 2, NULL, '') FROM n"
+    )
+    assert rows == [(i, "ä" * (i % 300), None if i % 2 else "") for i in range(10_000)]
+
+
+async def test_zero_rows_of_any_number_of_columns_are_no_rows(line: Line) -> None:
+    columns = ", ".join(f"{n} AS c{n}" for n in range(300))
+    one, many, after = await line.execute(
+        Statement("SELECT 1 FROM DUAL WHERE FALSE"),
+        Statement(f"SELECT * FROM (SELECT {columns}) t WHERE c0 = 1"),
+        Statement("SELECT 1"),
+    )
+    assert [list(result.rows) for result in (one, many, after)] == [[], [], [(1,)]]
+
+
+async def test_an_error_after_large_results_leaves_the_connection_usable(line: Line) -> None:
+    with pytest.raises(ServerError) as caught:
+        await line.execute(
+            Statement("SELECT %s", (b"x" * 2**20,)), Statement("SELECT nonsense"), Statement("SELECT SLEEP(30)")
+        )
+    assert caught.value.errno == 1054
+    assert await line.value("SELECT 1") == 1
+
+
+async def test_text_that_would_be_a_number_of_results_or_rows_is_text(line: Line) -> None:
+    row = ("\xfe\0\0\x02\0", b"\xfe\0\0\x02\0", b"\xff\x10\x04#HY000no", b"\0\0\0\x02\0\0\0", b"\xfb")
+    assert await line.rows("SELECT %s, %s, %s, %s, %s", *row) == [row]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from locus_mysql.checkpoints.delta import Lineage, extend
 from locus_mysql.checkpoints.known import KnownThreads
 
@@ -26,6 +28,23 @@ def test_threads_unused_for_longest_are_forgotten_first() -> None:
     known.saved("d", lineage_of(4, A))
     assert known.lineage_for("b", hashed(A))[0].seq == 9
     assert known.lineage_for("c", hashed(A)) == ()
+
+
+@pytest.mark.parametrize("unpacked", [0, 1, 3])
+def test_threads_kept_packed_are_known_as_well_and_forgotten_in_the_same_order(unpacked: int) -> None:
+    known = KnownThreads(limit=4, unpacked=unpacked)
+    for number, name in enumerate("abcde", start=1):
+        known.saved(name, lineage_of(number, A))
+    assert [known.newest(name) for name in "abcde"] == [
+        ((), None),
+        *((lineage_of(number, A), number.to_bytes(16)) for number in range(2, 6)),
+    ]
+    known.saved("b", lineage_of(9, B))
+    known.saved("f", lineage_of(6, B))
+    assert known.newest("b")[0] == lineage_of(9, B)
+    assert known.newest("c") == ((), None)
+    known.forget("d")
+    assert known.newest("d") == ((), None)
 
 
 def test_a_state_goes_on_from_the_loaded_or_the_saved_one_whichever_it_has_more_of() -> None:

@@ -79,6 +79,37 @@ def test_a_save_whose_base_is_gone_is_repeated_whole() -> None:
     assert finish(operation, answers(whole, last_insert_id=2)) == "second"
 
 
+def test_a_load_of_what_this_process_saved_only_asks_whether_it_is_still_the_newest() -> None:
+    ops = operations()
+    save(ops, BIG, 1, "first")
+    loading = ops.load("tenant", "t")
+    (question,) = next(loading).statements
+    assert "payload" not in question.sql
+    assert finish(loading, [Result(rows=[(1,)])]).text() == encode(BIG).text()
+
+
+def test_a_load_of_a_thread_that_another_process_saved_to_reads_its_rows() -> None:
+    ops = operations()
+    batch = save(ops, BIG, 1, "first")
+    loading = ops.load("tenant", "t")
+    next(loading)
+    (rows,) = loading.send([Result()]).statements
+    assert "payload" in rows.sql
+    other = [(2, b"t" * 16, _payload(batch), b"v" * 16)]
+    assert finish(loading, [Result(rows=other)]).text() == encode(BIG).text()
+
+
+@pytest.mark.parametrize("option", [{"cache_bytes": 0}, {"cache_bytes": 2_000}])
+def test_a_state_that_is_not_kept_is_read_by_its_rows_keys(option: dict[str, Any]) -> None:
+    ops = operations(**option)
+    batch = save(ops, BIG, 1, "first")
+    loading = ops.load("tenant", "t")
+    (by_key,) = next(loading).statements
+    assert "payload" in by_key.sql
+    assert "RECURSIVE" not in by_key.sql
+    assert finish(loading, [Result(rows=[(_payload(batch),)])]).text() == encode(BIG).text()
+
+
 def _payload(batch: Batch) -> bytes:
     return max((p for s in batch.statements for p in s.params if isinstance(p, bytes)), key=len)
 
@@ -165,7 +196,7 @@ def test_where_nothing_may_be_written_a_search_finds_what_is_indexed(refusal: Ex
 def test_a_save_succeeds_though_the_housekeeping_after_it_fails(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("locus_mysql.checkpoints.operations.its_turn", lambda one_in: True)
+    monkeypatch.setattr("locus_mysql.checkpoints.cleaning.its_turn", lambda one_in: True)
     one_word = NewCheckpoint(encode({"a": 1}), lambda _: ("word", False), "c")
     operation = operations().save("tenant", "t", one_word)
     operation.send(answers(next(operation)))

@@ -1,0 +1,17 @@
+"""Commands as bytes."""
+
+from __future__ import annotations
+
+import pytest
+
+from locus_mysql.drivers.commands import LARGEST_PART, query
+
+from .answers import framed
+
+
+@pytest.mark.parametrize("size", [1, 255, 70_000, LARGEST_PART - 2, LARGEST_PART - 1, LARGEST_PART, 2 * LARGEST_PART])
+def test_a_query_is_cut_into_packets_whose_numbers_the_answer_goes_on_with(size: int) -> None:
+    statements = b"x" * size
+    command = query(statements)
+    assert command.wire == framed([b"\x03" + statements], number=0)
+    assert command.answer_number == (size + 1) // LARGEST_PART + 1

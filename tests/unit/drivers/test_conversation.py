@@ -1,0 +1,134 @@
+"""Commands and answers on an asyncio transport, without a server."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import Any
+
+import pytest
+
+from locus_mysql.drivers.base import Result
+from locus_mysql.drivers.commands import PING, Command, query
+from locus_mysql.drivers.conversation import Conversation
+from locus_mysql.drivers.results import ErrorPacket, ProtocolSurprise
+
+from .answers import TEXT, Done, Refused, Rows, encoded
+
+ROWS = Rows([TEXT], [(b"a" * 1000,), (None,)])
+RESULT = Result([("a" * 1000,), (None,)])
+
+
+class Transport:
+    """Takes what is written; the test plays the server."""
+
+    def __init__(self) -> None:
+        self.protocol: Any = None
+        self.written = b""
+        self.aborted = False
+
+    def set_protocol(self, protocol: asyncio.Protocol) -> None:
+        self.protocol = protocol
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+class Talk:
+    """A conversation and its other end."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.transport = Transport()
+        self.conversation = Conversation(self.transport, self.loop)
+
+    async def ask(self, command: Command, within_s: float = 5) -> asyncio.Task[list[Result]]:
+        task = asyncio.create_task(self.conversation.ask(command, self.loop.time() + within_s))
+        await asyncio.sleep(0)
+        return task
+
+
+@pytest.fixture
+async def talk() -> Talk:
+    return Talk()
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+async def test_an_answer_is_read_in_any_pieces(talk: Talk, size: int) -> None:
+    asked = await talk.ask(query(b"SELECT"))
+    answer = encoded([ROWS, Done(2)])
+    for begin in range(0, len(answer), size):
+        assert not asked.done()
+        talk.transport.protocol.data_received(bytearray(answer[begin : begin + size]))
+    assert await asked == [RESULT, Result((), 2, 0)]
+    assert talk.transport.written == query(b"SELECT").wire
+
+
+async def test_an_error_is_raised_and_the_next_command_answered(talk: Talk) -> None:
+    asked = await talk.ask(query(b"SELECT"))
+    talk.transport.protocol.data_received(encoded([Refused(1064, "no")]))
+    with pytest.raises(ErrorPacket):
+        await asked
+    asked = await talk.ask(PING)
+    talk.transport.protocol.data_received(encoded([Done()]))
+    assert await asked == [Result()]
+
+
+async def test_a_deadline_ends_the_waiting(talk: Talk) -> None:
+    asked = await talk.ask(PING, within_s=0.01)
+    with pytest.raises(TimeoutError):
+        await asked
+
+
+async def test_nonsense_is_raised(talk: Talk) -> None:
+    asked = await talk.ask(PING)
+    talk.transport.protocol.data_received(b"HTTP/1.1")
+    with pytest.raises(ProtocolSurprise):
+        await asked
+
+
+@pytest.mark.parametrize("how", ["eof", "lost", "lost with a reason"])
+async def test_a_connection_lost_while_waiting_or_idle_is_told(talk: Talk, how: str) -> None:
+    asked = await talk.ask(PING)
+    if how == "eof":
+        assert not talk.transport.protocol.eof_received()
+    else:
+        talk.transport.protocol.connection_lost(OSError("broken") if "reason" in how else None)
+    for waiting in (asked, await talk.ask(PING)):
+        with pytest.raises(ConnectionResetError, match="broken" if "reason" in how else "closed the connection"):
+            await waiting
+
+
+async def test_what_nobody_asked_for_ends_the_conversation(talk: Talk) -> None:
+    talk.transport.protocol.data_received(encoded([Refused(4031, "inactivity")], number=0))
+    assert talk.transport.aborted
+    with pytest.raises(ConnectionResetError, match="4031: inactivity"):
+        await (await talk.ask(PING))
+    assert talk.transport.written == b""
+
+
+async def test_an_answer_nobody_waits_for_is_never_the_next_one_s(talk: Talk) -> None:
+    asked = await talk.ask(query(b"SELECT"))
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    talk.transport.protocol.data_received(encoded([ROWS]))
+    assert talk.transport.aborted
+    with pytest.raises(ConnectionResetError):
+        await (await talk.ask(PING))
+
+
+async def test_a_failure_that_comes_with_a_cancellation_or_to_nobody_is_not_logged(
+    talk: Talk, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = await talk.ask(PING)
+    talk.transport.protocol.connection_lost(None)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    Talk().transport.protocol.connection_lost(None)
+    gc.collect()
+    assert caplog.records == []

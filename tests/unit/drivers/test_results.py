@@ -1,0 +1,159 @@
+"""Reading results: any rows, in any pieces, and nothing of an answer that is none."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from locus_mysql.drivers.base import Result
+from locus_mysql.drivers.results import ErrorPacket, ProtocolSurprise, ResultReader
+
+from .answers import BIGINT, BINARY, LARGEST, TEXT, Answer, Done, Raw, Refused, Rows, encoded, framed
+
+
+def read(data: bytes, *, pieces: Sequence[int] = (), number: int = 1) -> list[Result]:
+    """The results in the bytes, cut into pieces of these sizes."""
+    reader = ResultReader(number)
+    complete = False
+    for size in (*pieces, len(data)):
+        piece, data = data[:size], data[size:]
+        if piece:
+            assert not complete
+            complete = reader.feed(piece)
+    assert complete, "the answer is not complete"
+    return reader.results
+
+
+def meant(answer: Answer) -> Result:
+    """What should come out."""
+    if isinstance(answer, Done):
+        return Result((), answer.affected, answer.last_insert_id)
+    assert isinstance(answer, Rows)
+    return Result([tuple(map(_value, answer.columns, row)) for row in answer.rows])
+
+
+def _value(column: tuple[int, int], raw: Raw) -> object:
+    if raw is None or column == BINARY:
+        return raw
+    return int(raw) if column == BIGINT else raw.decode()
+
+
+RAW = {
+    TEXT: st.one_of(st.none(), st.text(max_size=300).map(str.encode), st.sampled_from([b"", b"a" * 250, b"a" * 251])),
+    BINARY: st.one_of(st.none(), st.binary(max_size=300), st.sampled_from([b"\xfe" * 9, b"\xff", bytes(70_000)])),
+    BIGINT: st.one_of(st.none(), st.integers(-(2**63), 2**64 - 1).map(lambda number: b"%d" % number)),
+}
+COLUMNS = st.lists(st.sampled_from([TEXT, BINARY, BIGINT]), min_size=1, max_size=4)
+ROWS = COLUMNS.flatmap(
+    lambda columns: st.lists(st.tuples(*(RAW[column] for column in columns)), max_size=5).map(
+        lambda rows: Rows(columns, rows)
+    )
+)
+COUNT = st.one_of(st.integers(0, 300), st.sampled_from([2**16, 2**24, 2**64 - 1]))
+ANSWERS = st.lists(st.one_of(ROWS, st.builds(Done, COUNT, COUNT)), min_size=1, max_size=5)
+FORM = st.fixed_dictionaries(
+    {"eof": st.booleans(), "tracked": st.sampled_from([b"", b"\0\x07\x05\x04test"]), "number": st.integers(0, 255)}
+)
+PIECES = st.lists(st.integers(1, 400), max_size=20)
+
+
+@given(ANSWERS, FORM, PIECES)
+def test_any_answer_is_read_as_it_was_meant_in_whatever_pieces(
+    answers: list[Answer], form: dict[str, object], pieces: list[int]
+) -> None:
+    data = encoded(answers, **form)  # type: ignore[arg-type]
+    assert read(data, pieces=pieces, number=form["number"]) == [*map(meant, answers)]  # type: ignore[arg-type]
+
+
+@given(ANSWERS, FORM, st.data())
+def test_an_answer_that_is_cut_short_is_never_complete(
+    answers: list[Answer], form: dict[str, object], data: st.DataObject
+) -> None:
+    whole = encoded(answers, **form)  # type: ignore[arg-type]
+    reader = ResultReader(form["number"])  # type: ignore[arg-type]
+    assert not reader.feed(whole[: data.draw(st.integers(0, len(whole) - 1))])
+
+
+@given(st.one_of(ROWS, st.none()), ANSWERS, st.booleans(), PIECES)
+def test_an_error_ends_an_answer_wherever_it_stands(
+    after: Rows | None, before: list[Answer], eof: bool, pieces: list[int]
+) -> None:
+    data = encoded([*before, Refused(1690, "ä is out of range", after), Done()], eof=eof)
+    with pytest.raises(ErrorPacket) as caught:
+        read(data, pieces=pieces)
+    assert (caught.value.errno, caught.value.msg) == (1690, "ä is out of range")
+
+
+@settings(max_examples=300)
+@given(st.binary(min_size=4, max_size=80), ANSWERS, st.data())
+def test_nonsense_is_refused_or_waits_for_more(noise: bytes, answers: list[Answer], data: st.DataObject) -> None:
+    whole = encoded(answers)
+    begin = data.draw(st.integers(0, len(whole)))
+    reader = ResultReader()
+    try:
+        reader.feed(whole[:begin] + noise + whole[begin + len(noise) :])
+    except (ErrorPacket, ProtocolSurprise):
+        pass
+    else:
+        assert len(reader.results) <= len(answers) + len(noise)
+
+
+@pytest.mark.parametrize("eof", [True, False])
+@pytest.mark.parametrize("size", [LARGEST - 5, LARGEST - 4, LARGEST, 2 * LARGEST - 4], ids=str)
+def test_a_row_larger_than_a_packet_is_joined(size: int, eof: bool) -> None:
+    rows = Rows([BINARY, TEXT], [(bytes(size), None), (b"", b"after")])
+    data = encoded([rows, Done(1)], eof=eof)
+    first, last = read(data, pieces=[2**20] * 10)
+    assert [tuple(row) for row in first.rows] == [(bytes(size), None), (b"", "after")]
+    assert last.affected == 1
+
+
+OK = b"\0\0\0\2\0\0\0"
+
+
+@pytest.mark.parametrize(
+    ("data", "surprise"),
+    [
+        (framed([OK], number=2), "out of order"),
+        (framed([OK]) + framed([OK], number=2), "more than"),
+        (framed([OK, OK]) + b"\0", "more than"),
+        (framed([b"\xff\x10\x04no", OK]), "more than"),
+        (framed([b"", OK]), "empty"),
+        (framed([b"\xfb/etc/passwd"]), "neither rows"),
+        (framed([b"\xfe\0\0\2\0"]), "neither rows"),
+        (framed([b"\x01\x02"]), "number of columns"),
+        (framed([b"\0\0\0\2"]), "cut short"),
+        (framed([b"\x01", b"\x03def"]), "column"),
+        (encoded([Rows([TEXT], [(b"a", b"b")])]), "another size"),
+        (encoded([Rows([TEXT, TEXT], [(b"a",)])]), r"another size|cannot be read"),
+        (encoded([Rows([TEXT], [(b"\xff\xff",)])]), "cannot be read"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "out of order"),
+    ],
+)
+def test_what_is_no_answer_is_refused(data: bytes, surprise: str) -> None:
+    with pytest.raises(ProtocolSurprise, match=surprise):
+        ResultReader().feed(data)
+
+
+def test_the_server_s_last_word_is_heard_whatever_its_number() -> None:
+    data = encoded([Refused(4031, "The client was disconnected by the server because of inactivity.")], number=0)
+    with pytest.raises(ErrorPacket) as caught:
+        ResultReader(1).feed(data)
+    assert caught.value.errno == 4031
+
+
+def test_a_reader_and_its_bytes_are_freed_at_once() -> None:
+    reader = ResultReader()
+    assert reader.feed(encoded([Rows([TEXT], [(b"a",)]), Done()]))
+    gone = weakref.ref(reader)
+    gc.disable()
+    try:
+        del reader
+        assert gone() is None
+    finally:
+        gc.enable()
