@@ -15,7 +15,7 @@ from bench.disk import administrator
 from bench.gate import reads, round_trips, storage, timing, wire
 from bench.gate.accepted import Group, judge, read_accepted
 from bench.round_trips import AVERAGE, CALLS
-from locus_mysql.checkpoints import operations
+from locus_mysql.checkpoints import saving
 from locus_mysql.checkpoints.operations import CheckpointOperations
 from locus_mysql.integrations import locus
 
@@ -72,9 +72,9 @@ def plant_a_round_trip(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def plant_whole_states(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each save stores the whole state."""
-    encode_delta = operations.encode_delta
+    encode_delta = saving.encode_delta
     monkeypatch.setattr(
-        operations, "encode_delta", lambda state, hashed, lineage, **options: encode_delta(state, hashed, (), **options)
+        saving, "encode_delta", lambda state, hashed, lineage, **options: encode_delta(state, hashed, (), **options)
     )
 
 
@@ -138,7 +138,7 @@ def test_a_missing_index_fails(server_dsn: str, monkeypatch: pytest.MonkeyPatch)
             cursor.execute(f"ALTER TABLE {config.table_prefix}checkpoints DROP INDEX metadata_pairs")
 
     monkeypatch.setattr(fill, "fill", fill_without_index)
-    assert failures("rows read", lambda: reads.figures(server_dsn), passes=1) == {
+    assert failures("rows read", lambda: reads.figures(server_dsn)) == {
         f"{query}, {size} checkpoints"
         for query in ("query_by_metadata", "query_by_metadata, none found")
         for size in reads.SIZES
