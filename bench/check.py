@@ -1,0 +1,95 @@
+"""The gate: measure what does not depend on the machine, compare it with what was accepted.
+
+    python -m bench.check --dsn mysql://user:password@host:port/database
+
+Exit code 0 if every figure is as good as the one in ``bench/accepted.json``, else 1. ``--only GROUP`` measures one
+group; ``--accept`` writes what was measured into the file instead, to be reviewed before it is committed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from .gate import reads, round_trips, storage, timing, wire
+from .gate.accepted import Group, Verdict, judge, read_accepted, write_accepted
+from .markdown import markdown_table
+
+#: What is measured, in this order; the names are those of the groups in accepted.json.
+MEASUREMENTS: Mapping[str, Callable[[str], dict[str, float]]] = {
+    "round trips": round_trips.figures,
+    "bytes on the wire": wire.figures,
+    "bytes stored": storage.figures,
+    "rows read": reads.figures,
+    "time": timing.figures,
+}
+
+
+def measure(figures: Callable[[str], dict[str, float]], dsn: str, group: Group) -> dict[str, float]:
+    """The least that each figure was in the passes its group allows; only as many as are needed."""
+    best: dict[str, float] = {}
+    for _ in range(group.passes):
+        for name, value in figures(dsn).items():
+            best[name] = min(value, best.get(name, value))
+        if not group.over(best):
+            break
+    return best
+
+
+def typical(figures: Callable[[str], dict[str, float]], dsn: str, group: Group) -> dict[str, float]:
+    """The median of each figure in all passes of its group: what is to be accepted."""
+    passes = [figures(dsn) for _ in range(group.passes)]
+    return {name: statistics.median(one[name] for one in passes) for name in passes[0]}
+
+
+def check(dsn: str, groups: Iterable[str] = tuple(MEASUREMENTS)) -> list[Verdict]:
+    """Measure the groups and judge every figure."""
+    accepted = read_accepted()
+    verdicts: list[Verdict] = []
+    for name in groups:
+        begin = time.perf_counter()
+        verdicts += judge(name, accepted[name], measure(MEASUREMENTS[name], dsn, accepted[name]))
+        print(f"check: {name}: {time.perf_counter() - begin:.0f} s", file=sys.stderr, flush=True)
+    return verdicts
+
+
+def table(verdicts: Sequence[Verdict]) -> str:
+    """The verdicts as a Markdown table, readable on a terminal."""
+    rows = []
+    for verdict in verdicts:
+        outcome = "ok" if verdict.ok else "FAILED"
+        if verdict.remark:
+            outcome += f", {verdict.remark}"
+        name = f"{verdict.group}: {verdict.name}"
+        rows.append([name, _number(verdict.measured), _number(verdict.accepted), outcome])
+    return markdown_table(["figure", "measured", "accepted", "outcome"], rows)
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:.4g}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Check, print the table; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dsn", required=True)
+    parser.add_argument("--only", action="append", choices=tuple(MEASUREMENTS), help="a group; may be repeated")
+    parser.add_argument("--accept", action="store_true", help="write what was measured into accepted.json")
+    chosen = parser.parse_args(arguments)
+    groups = chosen.only or tuple(MEASUREMENTS)
+    if chosen.accept:
+        accepted = read_accepted()
+        write_accepted({name: typical(MEASUREMENTS[name], chosen.dsn, accepted[name]) for name in groups})
+        return 0
+    verdicts = check(chosen.dsn, groups)
+    print(table(verdicts))
+    failed = sum(not verdict.ok for verdict in verdicts)
+    print(f"\n{len(verdicts) - failed} ok, {failed} FAILED")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+"""Tables of any size, filled fast: a few conversations saved by the package, then copied on the server.
+
+The copies are what the package would have written: metadata of their own under the right keys of the index, text in the
+full-text index, times of their own. A million checkpoints take two minutes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextlib import suppress
+
+import pymysql
+
+from locus_mysql import CheckpointStore, MySQLConfig
+
+from .agents import prose
+from .disk import administrator
+
+CHECKPOINTS_PER_THREAD = 10
+CONVERSATIONS = 50
+ROWS_PER_INSERT = 20_000
+
+#: Checkpoints with this pair of metadata, and with this word, are few, whatever the size of the table.
+RARE_PAIR = ("project", "walrus")
+RARE_WORD = "xylophonist"
+RARE_CHECKPOINTS = 10
+
+#: Threads that nobody has saved to for this long.
+DAYS_OLD = 60
+
+CHANNELS = ("mail", "telephone")
+
+#: The key under which the package indexes a pair whose name and value are these SQL texts; see `pair_key`.
+_PAIR_KEY = "CAST(CONV(LEFT(SHA2(CONCAT('[\"', {name}, '\",', {value}, ']'), 256), 16), 16, 10) AS UNSIGNED)"
+
+
+async def save_conversations(config: MySQLConfig, first: int, conversations: int, words: int = 12) -> None:
+    """Save conversations of a few short messages, each checkpoint with a channel and a ticket of its own."""
+    source = random.Random(first)
+    async with CheckpointStore(config) as store:
+        for number in range(first, first + conversations):
+            messages: list[str] = []
+            for turn in range(CHECKPOINTS_PER_THREAD):
+                messages.append(prose(source, words))
+                metadata = {
+                    "channel": CHANNELS[turn % len(CHANNELS)],
+                    "ticket": number * CHECKPOINTS_PER_THREAD + turn,
+                }
+                await store.save(f"thread-{number}", {"messages": list(messages)}, metadata=metadata)
+
+
+async def save_rare(config: MySQLConfig) -> None:
+    """Save the few checkpoints that queries look for."""
+    async with CheckpointStore(config) as store:
+        for number in range(RARE_CHECKPOINTS):
+            await store.save(f"rare-{number}", {"messages": [f"met a {RARE_WORD} today"]}, metadata=dict([RARE_PAIR]))
+        await store.search(RARE_WORD)  # whatever a save leaves for later is done now
+
+
+def fill(config: MySQLConfig, dsn: str, checkpoints: int, progress: Callable[[str], None] = lambda _: None) -> None:
+    """Fill the tables of a configuration up to so many checkpoints, with `RARE_CHECKPOINTS` more.
+
+    Args:
+        config: Names the tables, which do not exist yet.
+        dsn: The same database.
+        checkpoints: A multiple of what one round of conversations has, or less than that.
+        progress: Told how far it is.
+    """
+    conversations = min(CONVERSATIONS, checkpoints // CHECKPOINTS_PER_THREAD)
+    asyncio.run(save_conversations(config, 0, conversations))
+    asyncio.run(save_rare(config))
+    saved = conversations * CHECKPOINTS_PER_THREAD
+    with administrator(dsn) as cursor:
+        copier = Copier(cursor, config.table_prefix, "thread-%")
+        step = max(1, ROWS_PER_INSERT // saved)
+        copies = checkpoints // saved - 1
+        for done in range(0, copies, step):
+            copier.copy(done + 1, min(done + step, copies))
+            progress(f"{min(done + step, copies) * saved + saved} of {checkpoints} checkpoints")
+        cursor.execute(f"ANALYZE TABLE `{config.table_prefix}threads`, `{config.table_prefix}checkpoints`")
+
+
+def add_old_threads(config: MySQLConfig, dsn: str, threads: int) -> int:
+    """Add threads that were last saved to `DAYS_OLD` days ago, for vacuum to remove; returns their checkpoints."""
+    with administrator(dsn) as cursor:
+        copier = Copier(cursor, config.table_prefix, "thread-0")
+        copier.copy(1, threads, name="old", seconds_older=DAYS_OLD * 86_400)
+        return threads * copier.rows
+
+
+class Copier:
+    """Copies threads under other ids, with all columns that the tables have, and with tickets of their own.
+
+    Args:
+        cursor: In the tables' database.
+        prefix: Of the tables' names.
+        like: A LIKE pattern of the ids of the threads to copy.
+    """
+
+    def __init__(self, cursor: pymysql.cursors.Cursor, prefix: str, like: str) -> None:
+        self._cursor = cursor
+        with suppress(pymysql.err.OperationalError):  # saves time, if the account may
+            cursor.execute("SET SESSION sql_log_bin = 0")
+        self._tables = (f"{prefix}threads", f"{prefix}checkpoints")
+        cursor.execute("DROP TEMPORARY TABLE IF EXISTS copied_threads, copied_checkpoints, numbers")
+        for table, copied in zip(self._tables, ("copied_threads", "copied_checkpoints"), strict=True):
+            cursor.execute(
+                f"CREATE TEMPORARY TABLE {copied} AS SELECT o.*, ROW_NUMBER() OVER () AS place"
+                f" FROM `{table}` o WHERE o.thread_id LIKE %s",
+                (like,),
+            )
+        cursor.execute("SELECT COUNT(*) FROM copied_checkpoints")
+        ((self.rows,),) = cursor.fetchall()
+        cursor.execute("CREATE TEMPORARY TABLE numbers (n INT PRIMARY KEY)")
+
+    def copy(self, first: int, last: int, name: str = "copy", seconds_older: int = 0) -> None:
+        """Insert the copies with these numbers, each a second older than the one before."""
+        cursor = self._cursor
+        cursor.execute("DELETE FROM numbers")
+        cursor.executemany("INSERT INTO numbers VALUES (%s)", [(number,) for number in range(first, last + 1)])
+        for table, copied in zip(self._tables, ("copied_threads", "copied_checkpoints"), strict=True):
+            names, values = [], []
+            cursor.execute(
+                "SELECT COLUMN_NAME, DATA_TYPE FROM information_schema.COLUMNS"
+                " WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = %s AND GENERATION_EXPRESSION = ''"
+                " ORDER BY ORDINAL_POSITION",
+                (table,),
+            )
+            for column, kind in cursor.fetchall():
+                names.append(f"`{column}`")
+                values.append(self._value(column, kind, name, seconds_older))
+            cursor.execute(
+                f"INSERT INTO `{table}` ({', '.join(names)}) SELECT {', '.join(values)}"
+                f" FROM numbers n JOIN {copied} o ORDER BY n.n, o.thread_id"
+            )
+
+    def _value(self, column: str, kind: str, name: str, seconds_older: int) -> str:
+        """A column of a copy, as the package would have written it."""
+        ticket = f"(n.n * {self.rows} + o.place + 1000000)"
+        channel = "(o.metadata->>'$.channel')"
+        if column == "thread_id":
+            return f"CONCAT('{name}-', n.n, '/', o.thread_id)"
+        if column == "metadata":
+            return f"CONCAT('{{\"channel\":\"', {channel}, '\",\"ticket\":', {ticket}, '}}')"
+        if column == "metadata_keys":
+            channel_key = _PAIR_KEY.format(name="'channel'", value=f"CONCAT('\"', {channel}, '\"')")
+            ticket_key = _PAIR_KEY.format(name="'ticket'", value=ticket)
+            keys = f"JSON_ARRAY(LEAST({channel_key}, {ticket_key}), GREATEST({channel_key}, {ticket_key}))"
+            return f"IF(o.metadata IS NULL, NULL, {keys})"
+        if kind == "datetime":
+            return f"o.`{column}` - INTERVAL {seconds_older} + n.n SECOND"
+        return f"o.`{column}`"

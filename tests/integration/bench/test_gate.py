@@ -1,0 +1,204 @@
+"""The benchmarks' gate fails on regressions that are planted here, and names what became worse."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bench import check, fill
+from bench.conversations import PLAIN
+from bench.disk import administrator
+from bench.gate import reads, round_trips, storage, timing, wire
+from bench.gate.accepted import Group, judge, read_accepted
+from bench.round_trips import AVERAGE, CALLS
+from locus_mysql.checkpoints import saving
+from locus_mysql.checkpoints.operations import CheckpointOperations
+from locus_mysql.integrations import locus
+
+Figures = Mapping[str, float]
+
+
+def failures(group: str, figures: Callable[[], Figures], *, passes: int | None = None) -> set[str]:
+    """Names of the figures that are worse than accepted, of those that were measured.
+
+    More passes only forgive what happens by chance: for what is counted, not timed, one shows a plant.
+    """
+    accepted = read_accepted()[group]
+    accepted = replace(accepted, passes=passes or accepted.passes)
+    measured = check.measure(lambda _: dict(figures()), "", accepted)
+    assert measured
+    assert accepted.figures.keys() >= measured.keys()
+    verdicts = judge(group, accepted, measured)
+    return {verdict.name for verdict in verdicts if not verdict.ok and verdict.measured is not None}
+
+
+def figures_of_round_trips(server_dsn: str) -> Figures:
+    return round_trips.figures(server_dsn, {name: CALLS[name] for name in ("save", "save to a new thread", "load")})
+
+
+@pytest.fixture
+def figures_of_storage(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Figures]:
+    monkeypatch.setattr(storage, "TURNS", {PLAIN: storage.TURNS[PLAIN]})
+    return lambda: storage.figures(server_dsn)
+
+
+@pytest.fixture
+def figures_of_wire(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Figures]:
+    monkeypatch.setattr(wire, "SIZES", (10, 100))
+    return lambda: wire.figures(server_dsn)
+
+
+@pytest.fixture
+def figures_of_time(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Figures]:
+    monkeypatch.setattr(timing, "SIZES", (10,))
+    monkeypatch.setattr(timing, "ROUNDS", 30)
+    return lambda: timing.figures(server_dsn)
+
+
+def plant_a_round_trip(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each save asks the server for its health first."""
+    save = CheckpointOperations.save
+
+    def asking_first(self: CheckpointOperations, *arguments: Any) -> Any:
+        yield from self.health_check()
+        return (yield from save(self, *arguments))
+
+    monkeypatch.setattr(CheckpointOperations, "save", asking_first)
+
+
+def plant_whole_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each save stores the whole state."""
+    encode_delta = saving.encode_delta
+    monkeypatch.setattr(
+        saving, "encode_delta", lambda state, hashed, lineage, **options: encode_delta(state, hashed, (), **options)
+    )
+
+
+def plant_a_quadratic_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each save adds the text of its whole state to the index."""
+    monkeypatch.setattr(
+        locus, "text_of_messages", lambda state, delta: (" ".join(m.content or "" for m in state.messages), False)
+    )
+
+
+def test_an_extra_round_trip_of_a_save_fails(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert failures("round trips", lambda: figures_of_round_trips(server_dsn)) == set()
+    plant_a_round_trip(monkeypatch)
+    assert failures("round trips", lambda: figures_of_round_trips(server_dsn), passes=1) == {
+        f"{call}, thread {whose} the process"
+        for call in ("save", "save to a new thread")
+        for whose in ("known to", "new to")
+    } | {AVERAGE}
+
+
+@pytest.mark.slow
+def test_whole_states_where_deltas_are_due_fail(
+    figures_of_storage: Callable[[], Figures], figures_of_wire: Callable[[], Figures], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert failures("bytes stored", figures_of_storage) == set()
+    assert failures("bytes on the wire", figures_of_wire) == set()
+    plant_whole_states(monkeypatch)
+    assert failures("bytes stored", figures_of_storage, passes=1) == {
+        f"stored for each byte of whole states, {PLAIN}",
+        f"stored for each byte of the final state, {PLAIN}",
+        f"text to index for each byte said, {PLAIN}",  # what is saved whole goes on from nothing
+    }
+    assert failures("bytes on the wire", figures_of_wire, passes=1) >= {
+        "sent by saves for each byte of a new message, n=10",
+        "sent by saves for each byte of a new message, n=100",
+    }
+
+
+@pytest.mark.slow
+def test_an_index_that_grows_with_the_square_of_the_conversation_fails(
+    figures_of_storage: Callable[[], Figures], figures_of_wire: Callable[[], Figures], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert failures("bytes stored", figures_of_storage) == set()
+    assert failures("bytes on the wire", figures_of_wire) == set()
+    plant_a_quadratic_index(monkeypatch)
+    assert f"text to index for each byte said, {PLAIN}" in failures("bytes stored", figures_of_storage, passes=1)
+    assert "sent by saves for each byte of a new message, n=100" in failures(
+        "bytes on the wire", figures_of_wire, passes=1
+    )
+
+
+@pytest.mark.slow
+def test_a_missing_index_fails(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reads, "SIZES", (500,))
+    assert failures("rows read", lambda: reads.figures(server_dsn)) == set()
+    filled = fill.fill
+
+    def fill_without_index(config: Any, dsn: str, *arguments: Any) -> None:
+        filled(config, dsn, *arguments)
+        with administrator(dsn) as cursor:
+            cursor.execute(f"ALTER TABLE {config.table_prefix}checkpoints DROP INDEX metadata_pairs")
+
+    monkeypatch.setattr(fill, "fill", fill_without_index)
+    assert failures("rows read", lambda: reads.figures(server_dsn)) == {
+        f"{query}, {size} checkpoints"
+        for query in ("query_by_metadata", "query_by_metadata, none found")
+        for size in reads.SIZES
+    }
+
+
+@pytest.mark.slow
+def test_a_slow_save_fails(figures_of_time: Callable[[], Figures], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert failures("time", figures_of_time) == set()
+    encode_state = locus.encode_state
+
+    def encode_slowly(*arguments: Any) -> Any:
+        time.sleep(0.02)
+        return encode_state(*arguments)
+
+    monkeypatch.setattr(locus, "encode_state", encode_slowly)
+    assert failures("time", figures_of_time) == {
+        "save against the floor, n=10",
+        "save against the floor, no cache, n=10",
+    }
+
+
+def test_the_gate_prints_what_failed_and_exits_with_1(
+    server_dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(check, "MEASUREMENTS", {"round trips": figures_of_round_trips})
+    measured_here = figures_of_round_trips(server_dsn)
+    monkeypatch.setattr(check, "read_accepted", lambda: {"round trips": Group("", 0.2, 1, measured_here)})
+    assert check.main(["--dsn", server_dsn]) == 0
+    assert "FAILED" not in capsys.readouterr().out.replace("0 FAILED", "")
+    plant_a_round_trip(monkeypatch)
+    assert check.main(["--dsn", server_dsn]) == 1
+    failed = [line for line in capsys.readouterr().out.splitlines() if "FAILED" in line]
+    assert failed[0].split("|")[1].strip() == "round trips: save, thread known to the process"
+    assert failed[-1] == "2 ok, 5 FAILED"
+
+
+def test_a_figure_that_nobody_accepted_fails() -> None:
+    (verdict,) = judge("group", Group("", 0.1, 1, {}), {"new": 1})
+    assert not verdict.ok
+
+
+def test_an_accepted_figure_that_was_not_measured_fails() -> None:
+    (verdict,) = judge("group", Group("", 0.1, 1, {"gone": 1}), {})
+    assert not verdict.ok
+
+
+def test_a_figure_that_is_over_once_is_measured_again() -> None:
+    outcomes = iter([{"figure": 3.0}, {"figure": 1.0}])
+    assert check.measure(lambda _: next(outcomes), "", Group("", 0.1, 2, {"figure": 1})) == {"figure": 1.0}
+
+
+def test_a_figure_that_is_over_every_time_fails() -> None:
+    group = Group("", 0.1, 3, {"figure": 1})
+    outcomes = iter([{"figure": 3.0}, {"figure": 1.2}, {"figure": 2.0}])
+    (verdict,) = judge("group", group, check.measure(lambda _: next(outcomes), "", group))
+    assert (verdict.measured, verdict.ok) == (1.2, False)
+
+
+def test_every_measured_group_is_accepted_with_a_reason() -> None:
+    accepted = read_accepted()
+    assert accepted.keys() == check.MEASUREMENTS.keys()
+    assert all(len(group.why) > 40 and group.figures for group in accepted.values())

@@ -1,0 +1,69 @@
+"""The benchmarks' measurements, small: each gives what its table and the report need, and believable figures."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bench import growth, memory, round_trips, scale
+from bench.conversations import COMPACTED, ITERATIONS, PLAIN
+
+
+@pytest.mark.slow
+def test_growth_is_measured_from_real_bytes(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growth, "QUICK_TURNS", 5)
+    result = growth.measure(server_dsn, quick=True)
+    assert result.keys() == {PLAIN, ITERATIONS, COMPACTED}
+    for kind in result:
+        one = growth.Growth(**result[kind])
+        assert one.turns == [1, 2, 5]
+        assert one.stored_bytes == sorted(set(one.stored_bytes))
+        assert all(stored < rows for stored, rows in zip(one.stored_bytes, one.row_bytes, strict=True))
+        assert one.stored_bytes[-1] < one.builtin_bytes[-1]
+        assert all(sent < wire for sent, wire in zip(one.sent_bytes_per_turn, one.wire_bytes_per_turn, strict=True))
+        assert one.sent_bytes_per_turn[-1] < one.builtin_sent_bytes_per_turn[-1]
+        assert all(size >= 16_384 for size in one.file_bytes)
+    assert len(growth.table(result).splitlines()) > 3 * len(one.turns)
+    assert json.loads(json.dumps(result)) == result
+
+
+@pytest.mark.slow
+def test_scale_is_measured_at_each_size(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scale, "QUICK_SIZES", (500, 1_000))
+    monkeypatch.setattr(scale, "ROUNDS", 3)
+    monkeypatch.setattr(scale, "VACUUM_ROUNDS", 1)
+    monkeypatch.setattr(scale, "VACUUMED_THREADS", 5)
+    before = scale.enlarged(server_dsn)
+    result = scale.measure(server_dsn, quick=True)
+    assert result["operations"].keys() == {*scale.OPERATIONS, scale.VACUUM}
+    assert all(medians.keys() == {"500", "1000"} for medians in result["operations"].values())
+    assert all(ms > 0 for medians in result["operations"].values() for ms in medians.values())
+    assert scale.enlarged(server_dsn) == before
+    assert "query_by_metadata" in scale.table(result)
+
+
+@pytest.mark.slow
+def test_memory_is_measured_in_fresh_processes(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "QUICK_THREADS", 150)
+    monkeypatch.setattr(memory, "MESSAGES", (10,))
+    monkeypatch.setattr(memory, "WAYS", (memory.SERVED,))
+    result = memory.measure(server_dsn, quick=True)
+    (one,) = result["known"]
+    assert 200 < one["bytes_per_thread"] < 20_000
+    assert any(line.startswith("checkpoints/") for line in one["held_by"])
+    assert "10 messages, loaded and saved" in memory.table(result)
+
+
+@pytest.mark.slow
+def test_round_trips_are_counted_for_all_who_have_the_operation(
+    server_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(round_trips, "AVERAGED_SAVES", 40)
+    calls = {name: round_trips.CALLS[name] for name in ("save", "search")}
+    result = round_trips.measure(server_dsn, calls=calls)
+    assert result[round_trips.KNOWN] == result[round_trips.UNKNOWN] == {"save": 1, "search": 1}
+    assert result[round_trips.BUILT_IN]["save"] > 5
+    assert result[round_trips.BUILT_IN]["search"] is None
+    assert 1 <= result[round_trips.AVERAGE] < 2
+    assert "not available" in round_trips.table(result)
