@@ -59,7 +59,7 @@ def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
 def garbage_collector() -> str:
     """What the collector does while it is measured."""
     state = "on" if gc.isenabled() else "off"
-    return f"{state}, run before each contestant's turn; what was there at the start is frozen"
+    return f"{state}, run before each round as well; what was there at the start is frozen"
 
 
 async def _measure(dsn: str, quick: bool) -> dict[str, Any]:
@@ -100,7 +100,7 @@ async def _run(dsn: str, found: Peers, workload: Workload, rounds: int) -> dict[
         for contestant in everyone:
             stack.push_async_callback(contestant.close)
         gc.collect()
-        gc.freeze()  # so that collecting before each turn takes little time
+        gc.freeze()  # so that collecting before each round takes little time
         stack.callback(gc.unfreeze)
         timings = await _in_turn(everyone, workload, rounds)
     return {
@@ -120,9 +120,9 @@ async def _in_turn(everyone: Sequence[Contestant], workload: Workload, rounds: i
     for number, state, measured in workload.passes(rounds + WARM_UP_ROUNDS):
         source.shuffle(order)
         seen += measured
+        gc.collect()
         for contestant in order:
             thread_id = f"{contestant.name}/{number}"
-            gc.collect()
             begin = time.perf_counter()
             await contestant.save(state, thread_id)
             saved = time.perf_counter()

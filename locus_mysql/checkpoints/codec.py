@@ -13,7 +13,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
@@ -34,12 +34,11 @@ _LONG_RUN = re.compile(rb"[0-9]{%d}" % (DIGITS_LIMIT + 1))
 _SPLIT_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedList:
+class EncodedList(NamedTuple):
     """A list that was encoded elsewhere: its items' JSON text without the brackets."""
 
     text: bytes
-    count: int
+    item_count: int
 
 
 _NO_ITEMS = EncodedList(b"", 0)
@@ -48,14 +47,13 @@ _NO_ITEMS = EncodedList(b"", 0)
 _PLACEHOLDER = secrets.token_hex(16)
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
+class Log(NamedTuple):
     """One top-level list: its items' JSON text without the brackets."""
 
     name: str
     cut: int
     text: bytes
-    count: int
+    item_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +122,7 @@ def encode(state: Mapping[str, Any]) -> EncodedState:
     cut = 1
     for (name, items), piece in zip(lists, pieces, strict=False):
         cut += len(piece)
-        logs.append(Log(name, cut, items.text, items.count))
+        logs.append(Log(name, cut, items.text, items.item_count))
         cut += len(b"[]")
     return EncodedState(b"[]".join(pieces), tuple(logs))
 

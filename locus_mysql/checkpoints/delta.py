@@ -29,7 +29,7 @@ from .digests import EMPTY, HashedLogs, Mark
 WHOLE_BELOW_BYTES = 2048
 
 #: Bodies in this range are compressed: shorter ones gain nothing, and of longer ones a load would notice.
-COMPRESS_BYTES = range(256, 8_192)
+COMPRESS_BYTES = range(256, 32_768)
 
 _PLAIN, _DEFLATED = b"\x01", b"\x02"
 _HEADER_LENGTH = struct.Struct("<I")
@@ -110,7 +110,8 @@ def encode_delta(
     marks = {name: last[name] if last.get(name) == log.mark else log.mark for name, log in hashed.items()}
     kept = sum(base.marks[name].length for name in continued) if base else 0
     # A provisional state always builds on the lasting one, so that whoever loads it finds out what it goes on from.
-    stands_alone = state.size_bytes <= WHOLE_BELOW_BYTES or 2 * kept < state.size_bytes
+    size_bytes = state.size_bytes
+    stands_alone = size_bytes <= WHOLE_BELOW_BYTES or 2 * kept < size_bytes
     if base is None or (stands_alone and not provisional):
         base, position, continued = None, 0, {}
     known = base.marks if base else {}
@@ -118,11 +119,11 @@ def encode_delta(
     suffixes = []
     for log in state.logs:
         mark, before = marks[log.name], known.get(log.name, EMPTY)
-        if mark == before:
+        if mark is before or mark == before:
             continue
         start = before.length if log.name in continued else 0
         suffixes.append(memoryview(log.text)[start:])
-        changes.append((log.name, start, len(log.text) - start, mark.count, mark.digest.hex()))
+        changes.append((log.name, start, len(log.text) - start, mark.item_count, mark.digest.hex()))
     cuts = {log.name: log.cut for log in state.logs}
     header = {"p": position, "t": int(provisional), "c": cuts, "l": changes}
     payload = _pack(header, state.head, suffixes, compression)
@@ -199,7 +200,7 @@ def _assemble(rows: Sequence[StoredRow]) -> tuple[EncodedState, Lineage]:
     if ancestors[0].position:
         raise CorruptCheckpoint(f"The row that checkpoint row {ancestors[0].seq} builds on is gone.")
     logs = [
-        Log(name, cut, b"".join(texts[name]) if marks[name].length else b"", marks[name].count)
+        Log(name, cut, b"".join(texts[name]) if marks[name].length else b"", marks[name].item_count)
         for name, cut in cuts.items()
     ]
     return EncodedState(head, tuple(logs)), tuple(reversed(ancestors))
@@ -227,8 +228,8 @@ def _continued(hashed: HashedLogs, ancestor: Ancestor | None) -> dict[str, int]:
     continued = {}
     for name, log in hashed.items():
         mark = ancestor.marks.get(name)
-        if mark is not None and log.begins_with(mark):
-            continued[name] = mark.count
+        if mark is not None and (mark is log.mark or log.begins_with(mark)):
+            continued[name] = mark.item_count
     return continued
 
 

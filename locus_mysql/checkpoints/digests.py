@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from .codec import EncodedState, Log
 
@@ -20,12 +19,11 @@ _DIGEST_BYTES = 16
 _PREFIXES_KEPT = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """All that is remembered of a log's text."""
 
     length: int
-    count: int
+    item_count: int
     digest: bytes
 
 
@@ -54,7 +52,7 @@ class HashedLog:
     def mark(self) -> Mark:
         """What is remembered of the text."""
         length = len(self.log.text)
-        return Mark(length, self.log.count, self._digest(length)) if length else EMPTY
+        return Mark(length, self.log.item_count, self._digest(length)) if length else EMPTY
 
     def begins_with(self, mark: Mark) -> bool:
         """Whether the text begins with that of a mark, or is the same."""

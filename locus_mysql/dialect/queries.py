@@ -69,21 +69,22 @@ SELECT /*+ SET_VAR(cte_max_recursion_depth = 1000000) */
  ORDER BY hit.score DESC, heir.created_at DESC, hit.seq DESC
 """
 
-# The newest checkpoint of each of the most recent threads.
+# The newest checkpoint of each of the most recent threads. Each is the first row of a walk backwards along the primary
+# key, all of which the order must name: by seq alone, MySQL 9.7 sorts all rows of the thread.
 LIST_WITH_METADATA = """
 SELECT recent.thread_id, newest.checkpoint_id, newest.metadata, newest.created_at
   FROM (SELECT t.tenant, t.thread_id, t.first_seq, t.updated_at
           FROM {threads} t
          WHERE t.tenant = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
-         ORDER BY t.updated_at DESC, t.thread_id
+         ORDER BY t.updated_at DESC, t.thread_id DESC
          LIMIT %s) AS recent
   JOIN LATERAL (SELECT c.checkpoint_id, c.metadata, c.created_at
                   FROM {checkpoints} c
                  WHERE c.tenant = recent.tenant AND c.thread_id = recent.thread_id AND c.checkpoint_id IS NOT NULL
                    AND c.seq >= recent.first_seq
-                 ORDER BY c.seq DESC
+                 ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
                  LIMIT 1) AS newest
- ORDER BY recent.updated_at DESC, recent.thread_id
+ ORDER BY recent.updated_at DESC, recent.thread_id DESC
 """
 
 # The states of several checkpoints at once: those chosen, each with the rows it builds on, newest first.
@@ -106,17 +107,17 @@ SELECT chosen.thread_id, chosen.checkpoint_id, chosen.metadata, chosen.created_a
 
 # The newest checkpoint of each of some threads, most recently saved first.
 CHOOSE_NEWEST = """
-SELECT recent.thread_id, newest.*, ROW_NUMBER() OVER (ORDER BY recent.updated_at DESC, recent.thread_id) AS place
+SELECT recent.thread_id, newest.*, ROW_NUMBER() OVER (ORDER BY recent.updated_at DESC, recent.thread_id DESC) AS place
   FROM (SELECT t.tenant, t.thread_id, t.first_seq, t.updated_at
           FROM {threads} t
          WHERE t.tenant = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
-         ORDER BY t.updated_at DESC, t.thread_id
+         ORDER BY t.updated_at DESC, t.thread_id DESC
          LIMIT %s OFFSET %s) AS recent
   JOIN LATERAL (SELECT c.seq, c.base_seq, c.checkpoint_id, c.metadata, c.created_at
                   FROM {checkpoints} c
                  WHERE c.tenant = recent.tenant AND c.thread_id = recent.thread_id AND c.checkpoint_id IS NOT NULL
                    AND c.seq >= recent.first_seq
-                 ORDER BY c.seq DESC
+                 ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
                  LIMIT 1) AS newest
 """
 

@@ -56,13 +56,13 @@ DELETE FROM {threads}
 
 DROP = "DELETE FROM {threads} WHERE tenant = %s AND thread_id = %s"
 
-# Walks the index recent backwards.
+# Walks the index recent backwards, which ends with thread_id: both in one direction, or all threads would be sorted.
 LIST = """
 SELECT t.thread_id
   FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id LIKE %s
    AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
- ORDER BY t.updated_at DESC, t.thread_id
+ ORDER BY t.updated_at DESC, t.thread_id DESC
  LIMIT %s OFFSET %s
 """
 
