@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable
 from datetime import datetime
-from random import randrange
+from random import random
 from typing import cast
 
 from ..engine.operation import Batch, Operation
@@ -151,7 +151,7 @@ class CleaningOperations(OperationsBase):
 
 def its_turn(one_in: int) -> bool:
     """Whether this save, of so many, is the one to do something for the others."""
-    return randrange(one_in) == 0  # noqa: S311 - spreads work, guards no secret
+    return random() * one_in < 1  # noqa: S311 - spreads work, guards no secret
 
 
 def _age_us(days: float) -> int:

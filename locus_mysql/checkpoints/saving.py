@@ -10,7 +10,7 @@ from uuid import uuid4
 from ..dialect import Statement
 from ..dialect.checkpoints import NewRow
 from ..drivers.base import Result
-from ..engine.operation import Batch, Duplicate, Operation
+from ..engine.operation import Batch, Duplicate, Operation, Outdated
 from ..errors import InvalidInput, ThreadExists
 from .arguments import check_checkpoint_id, check_limit, check_thread_id, encode_metadata
 from .base import RecentState
@@ -66,6 +66,9 @@ class SavingOperations(CleaningOperations):
                     raise
                 replaces, known_version = True, None
                 continue
+            except Outdated:  # somebody else wrote to the thread: what the save builds on must be looked for
+                known_version = None
+                continue
             seq = _stored_seq(results, inserted_at=2 if replaces else 1)
             if seq is not None:
                 self.known.saved(key, extend(lineage, delta, seq, token, provisional=new.provisional))
@@ -74,10 +77,8 @@ class SavingOperations(CleaningOperations):
                     yield from self.sweep(tenant, thread_id)
                 yield from self.housekeeping(added_text=bool(text))
                 return checkpoint_id
-            if known_version is None:
-                self.known.forget(key)
-                lineage = ()
-            known_version = None
+            self.known.forget(key)
+            lineage = ()
 
     def _save_batch(
         self, tenant: str, thread_id: str, row: NewRow, delta: Delta, *, replaces: bool, known_version: bytes | None

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # Numbers: https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
 DUPLICATE = 1062
+NULL_REFUSED = 1048
 
 #: The transaction was undone; the same again may succeed.
 CONTENTION = frozenset(

@@ -34,9 +34,14 @@ class Batch:
 
 
 #: Yields batches, is sent a result for each statement, returns what the caller wants. An engine runs it, asynchronous
-#: or not. Errors are raised where the batch was yielded, so an operation can catch `Duplicate`.
+#: or not. Errors are raised where the batch was yielded, so an operation can catch `Duplicate`
+#: and `Outdated`.
 Operation: TypeAlias = Generator[Batch, list[Result], T]
 
 
 class Duplicate(Exception):
     """The batch was undone because a unique key exists already."""
+
+
+class Outdated(Exception):
+    """The batch was undone because what it relied on is no longer so: a value came out as NULL where none may be."""

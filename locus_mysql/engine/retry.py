@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from ..config import MySQLConfig
 from ..drivers.base import ConnectionLost, DriverError, ServerError
-from .failures import DUPLICATE, explain, may_pass
-from .operation import Duplicate
+from .failures import DUPLICATE, NULL_REFUSED, explain, may_pass
+from .operation import Duplicate, Outdated
 
 #: Waits grow from the first to the longest, each drawn at random up to its bound, so that writers part ways.
 FIRST_WAIT_S = 0.02
@@ -48,6 +48,7 @@ class Retry:
 
         Raises:
             Duplicate: A unique key exists, and the batch was undone.
+            Outdated: What the batch relied on is no longer so, and it was undone.
             LocusMySQLError: Repeating cannot help, or the deadline has passed.
         """
         if isinstance(error, ServerError) and error.errno == DUPLICATE:
@@ -55,6 +56,8 @@ class Retry:
                 raise Duplicate(error.message) from None
             self._was_duplicate = True  # most likely by our own earlier try, which is looked for next
             return 0.0
+        if isinstance(error, ServerError) and error.errno == NULL_REFUSED:
+            raise Outdated(error.message) from None
         connecting = isinstance(error, ConnectionLost) and error.connecting
         if isinstance(error, ConnectionLost) and not connecting:
             self.fate_unknown = True

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from operator import is_
-from typing import Any
+from typing import Any, NamedTuple
 
 from locus.core.messages import Message
 from pydantic import TypeAdapter
@@ -15,7 +14,7 @@ from ..checkpoints.recent import Recent
 #: What a message takes in memory beside its text, roughly.
 MESSAGE_BYTES = 1_000
 
-_MESSAGES = TypeAdapter(tuple[Message, ...])
+_SERIALIZER = TypeAdapter(tuple[Message, ...]).serializer
 
 
 def dump_messages(messages: Sequence[Message]) -> bytes:
@@ -24,11 +23,10 @@ def dump_messages(messages: Sequence[Message]) -> bytes:
     Raises:
         PydanticSerializationError: A text holds a lone surrogate, for one.
     """
-    return _MESSAGES.dump_json(tuple(messages))[1:-1]
+    return _SERIALIZER.to_json(tuple(messages))[1:-1]
 
 
-@dataclass(frozen=True, slots=True)
-class _Encoded:
+class _Encoded(NamedTuple):
     """Messages with their text, and what tells whether it still is theirs.
 
     A message is frozen, but its tool calls and metadata are a list and a dict, which can be changed in place. Where
@@ -37,8 +35,8 @@ class _Encoded:
 
     messages: tuple[Message, ...]
     text: bytes
-    empty: tuple[Any, ...]
-    open: tuple[Message, ...]
+    empty: Sequence[Any]
+    open: Sequence[Message]
     open_text: bytes
 
     def is_prefix_of(self, messages: tuple[Message, ...]) -> bool:
@@ -80,17 +78,15 @@ class MessageTexts:
         text = dump_messages(added)
         if before.text:
             text = b",".join((before.text, text))  # formatting takes 30 times as long
-        closed = [message for message in added if _is_closed(message)]
-        opened = [message for message in added if not _is_closed(message)]
-        empty = [part for message in closed for part in (message.tool_calls, message.metadata)]
-        opened_all = (*before.open, *opened)
-        encoded = _Encoded(
-            messages,
-            text,
-            (*before.empty, *empty),
-            opened_all,
-            dump_messages(opened_all) if opened else before.open_text,
-        )
+        empty = list(before.empty)
+        opened = list(before.open)
+        for message in added:
+            if _is_closed(message):
+                empty += message.tool_calls, message.metadata
+            else:
+                opened.append(message)
+        open_text = dump_messages(opened) if len(opened) > len(before.open) else before.open_text
+        encoded = _Encoded(messages, text, empty, opened, open_text)
         self._recent.put(key, encoded, len(text) + len(messages) * MESSAGE_BYTES)
         return text
 

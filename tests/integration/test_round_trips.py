@@ -148,6 +148,21 @@ async def test_a_load_after_another_process_saved_is_two_round_trips_at_most(
 
 
 @every_side
+async def test_a_save_after_another_process_saved_is_three_round_trips_at_most(
+    open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
+) -> None:
+    """The one that relies on what it knew, the end of that transaction, and the one that looks it up."""
+    store = await filled(open_store(side, config=through_proxy()))
+    other = open_store(side, config=through_proxy())
+    await other.save("thread", state_of(10))
+    count, name = await round_trips(proxy, store.save("thread", state_of(11)))
+    assert count <= 3
+    assert (await round_trips(proxy, store.save("thread", state_of(12))))[0] == 1
+    assert await other.load("thread", name) == state_of(11)
+    assert await other.load("thread") == state_of(12)
+
+
+@every_side
 async def test_each_call_of_a_backend_is_one_round_trip(
     open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
 ) -> None:

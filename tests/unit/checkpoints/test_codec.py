@@ -65,7 +65,9 @@ def test_a_state_round_trips_through_its_head_and_logs(state: dict[str, Any]) ->
     encoded = encode(state)
     assert encoded.size_bytes == len(text)
     assert [log.name for log in encoded.logs] == [name for name, value in state.items() if isinstance(value, list)]
-    assert [log.item_count for log in encoded.logs] == [len(value) for value in state.values() if isinstance(value, list)]
+    assert [log.item_count for log in encoded.logs] == [
+        len(value) for value in state.values() if isinstance(value, list)
+    ]
 
 
 @given(ANY_TEXT)

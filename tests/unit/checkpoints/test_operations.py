@@ -15,7 +15,7 @@ from locus_mysql.checkpoints.store import StoreOperations
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Dialect
 from locus_mysql.drivers.base import Result
-from locus_mysql.engine.operation import Batch, Duplicate
+from locus_mysql.engine.operation import Batch, Duplicate, Outdated
 from locus_mysql.errors import (
     CorruptCheckpoint,
     InvalidInput,
@@ -77,6 +77,23 @@ def test_a_save_whose_base_is_gone_is_repeated_whole() -> None:
     assert len(_payload(delta)) < len(encode(longer).head) + 600
     assert len(whole.statements) >= 2
     assert finish(operation, answers(whole, last_insert_id=2)) == "second"
+
+
+def test_a_save_to_a_thread_that_another_process_wrote_to_looks_for_what_it_builds_on() -> None:
+    ops = operations()
+    save_anew(ops, BIG, 1)
+    operation = ops.save("tenant", "t", new({"messages": [*BIG["messages"], "more"]}, None))
+    trusting = next(operation)
+    assert "FROM" not in trusting.statements[1].sql
+    checking = operation.throw(Outdated("seq cannot be null"))
+    assert "b.token" in checking.statements[1].sql
+    assert _payload(checking) == _payload(trusting)
+    assert len(finish(operation, answers(checking, last_insert_id=3))) == 32
+
+
+def save_anew(ops: CheckpointOperations, state: dict[str, Any], seq: int) -> None:
+    operation = ops.save("tenant", "t", new(state, None))
+    finish(operation, answers(next(operation), last_insert_id=seq))
 
 
 def test_a_load_of_what_this_process_saved_only_asks_whether_it_is_still_the_newest() -> None:

@@ -9,7 +9,7 @@ import pytest
 from locus_mysql.config import MySQLConfig
 from locus_mysql.drivers.base import ConnectionLost, DriverError, ServerError
 from locus_mysql.engine.failures import CONTENTION, CROWDED, READ_ONLY, explain, may_pass
-from locus_mysql.engine.operation import Duplicate
+from locus_mysql.engine.operation import Duplicate, Outdated
 from locus_mysql.engine.retry import LONGEST_WAIT_S, Retry
 from locus_mysql.errors import (
     AuthenticationFailed,
@@ -61,6 +61,11 @@ def test_a_read_only_server_may_pass_only_if_there_are_others(errno: int) -> Non
 def test_what_cannot_pass_is_raised_at_once(errno: int) -> None:
     with pytest.raises(LocusMySQLError):
         Retry(config(), reached_before=True).wait_after(ServerError(errno, "no"))
+
+
+def test_a_batch_that_relies_on_what_is_no_longer_so_is_not_repeated() -> None:
+    with pytest.raises(Outdated):
+        Retry(config(), reached_before=True).wait_after(ServerError(1048, "Column 'seq' cannot be null"))
 
 
 def test_a_lost_connection_is_tried_until_the_deadline() -> None:
