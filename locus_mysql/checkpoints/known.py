@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from .at_fork import forget_at_fork
 from .delta import Lineage, follows
 from .digests import HashedLogs
 
@@ -44,6 +45,11 @@ class KnownThreads:
     def __init__(self, limit: int = THREADS_REMEMBERED, unpacked: int = THREADS_UNPACKED) -> None:
         self._limit = limit
         self._unpacked = min(unpacked, limit)
+        self.begin_empty()
+        forget_at_fork(self)
+
+    def begin_empty(self) -> None:
+        """Forget everything."""
         self._threads: OrderedDict[Hashable, Known] = OrderedDict()
         self._packed: OrderedDict[Hashable, bytes] = OrderedDict()
         self._lock = threading.Lock()

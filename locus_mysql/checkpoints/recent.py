@@ -7,6 +7,8 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
+from .at_fork import forget_at_fork
+
 V = TypeVar("V")
 
 
@@ -19,6 +21,11 @@ class Recent(Generic[V]):
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
+        self.begin_empty()
+        forget_at_fork(self)
+
+    def begin_empty(self) -> None:
+        """Keep nothing."""
         self._kept: OrderedDict[Hashable, tuple[V, int]] = OrderedDict()
         self._size_bytes = 0
         self._lock = threading.Lock()
@@ -27,7 +34,10 @@ class Recent(Generic[V]):
         """The value kept under a key, if it still is."""
         with self._lock:
             found = self._kept.get(key)
-            return None if found is None else found[0]
+            if found is None:
+                return None
+            self._kept.move_to_end(key)
+            return found[0]
 
     def put(self, key: Hashable, value: V, size_bytes: int) -> None:
         """Keep a value in place of the one kept under its key."""

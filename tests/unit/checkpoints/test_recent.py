@@ -5,11 +5,13 @@ from __future__ import annotations
 from locus_mysql.checkpoints.recent import Recent
 
 
-def test_what_was_put_longest_ago_goes_when_the_limit_is_reached() -> None:
+def test_what_was_used_longest_ago_goes_when_the_limit_is_reached() -> None:
     recent: Recent[str] = Recent(100)
-    for key in "abc":
-        recent.put(key, key.upper(), 40)
-    assert [recent.get(key) for key in "abc"] == [None, "B", "C"]
+    recent.put("a", "A", 40)
+    recent.put("b", "B", 40)
+    assert recent.get("a") == "A"
+    recent.put("c", "C", 40)
+    assert [recent.get(key) for key in "abc"] == ["A", None, "C"]
 
 
 def test_a_value_put_again_takes_the_place_of_the_one_before() -> None:
