@@ -21,6 +21,8 @@ POOL_SIZE = 10
 REDIS_POOL_SIZE = 256
 
 OURS = "locus-mysql, mysql-connector"
+#: Saved by one process and loaded by another one, which had loaded the state before.
+BY_TURNS = "locus-mysql, processes by turns"
 BUILT_IN = "Locus built-in MySQL"
 POSTGRESQL = "Locus PgCheckpointer"
 REDIS = "Locus redis_checkpointer"
@@ -84,6 +86,28 @@ class Synchronous:
 def ours(dsn: str, driver: str) -> Contestant:
     """This project on one driver."""
     return Asynchronous(f"locus-mysql, {driver}", mysql_checkpointer(dsn=dsn, driver=driver, pool_size=POOL_SIZE))
+
+
+class ByTurns(Asynchronous):
+    """This project where another process saves than the one that loads: neither knows what the other does."""
+
+    def __init__(self, saving: Any, loading: Any) -> None:
+        super().__init__(BY_TURNS, saving)
+        self._loading = loading
+
+    async def load(self, thread_id: str) -> AgentState | None:
+        """See `Contestant.load`."""
+        return await self._loading.load(thread_id)
+
+    async def close(self) -> None:
+        """See `Contestant.close`."""
+        await super().close()
+        await self._loading.close()
+
+
+def ours_by_turns(dsn: str) -> Contestant:
+    """This project in two processes, as far as it can tell: two checkpointers, on Connector/Python."""
+    return ByTurns(*(mysql_checkpointer(dsn=dsn, pool_size=POOL_SIZE) for _ in range(2)))
 
 
 def ours_blocking(dsn: str, driver: str) -> Contestant:

@@ -183,4 +183,5 @@ FLOORS = (ConnectorFloor, AiomysqlFloor, AsyncmyFloor, BlockingConnectorFloor, P
 def floor_of(contestant: str) -> str:
     """The name of the floor that a contestant of this project stands on: the same client library."""
     library = contestant.removeprefix("locus-mysql, ")
-    return {"pymysql": PyMySQLFloor.name}.get(library, f"floor, {library}")
+    others = {"pymysql": PyMySQLFloor.name, "processes by turns": ConnectorFloor.name}
+    return others.get(library, f"floor, {library}")

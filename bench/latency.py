@@ -19,7 +19,7 @@ from pydantic_core import from_json
 from locus_mysql.integrations.locus import encode_state
 
 from . import contestants, workloads
-from .contestants import BUILT_IN, DRIVERS, OURS, POSTGRESQL, REDIS, SYNC_DRIVERS, Contestant, check_same
+from .contestants import BUILT_IN, BY_TURNS, DRIVERS, OURS, POSTGRESQL, REDIS, SYNC_DRIVERS, Contestant, check_same
 from .database import fresh_database
 from .floor import FLOORS, Floor, floor_of
 from .markdown import markdown_table
@@ -90,6 +90,7 @@ async def _run(dsn: str, found: Peers, workload: Workload, rounds: int) -> dict[
         everyone: list[Contestant] = [
             *(contestants.ours(own, driver) for driver in DRIVERS),
             *(contestants.ours_blocking(own, driver) for driver in SYNC_DRIVERS),
+            contestants.ours_by_turns(own),
             contestants.built_in(own),
             *contestants.on_other_servers(found),
             *floors,
@@ -175,7 +176,7 @@ def table(result: dict[str, Any]) -> str:
 
 
 def _short(measured: dict[str, dict[str, Any]]) -> str:
-    names = (OURS, BUILT_IN, POSTGRESQL, REDIS, floor_of(OURS))
+    names = (OURS, BY_TURNS, BUILT_IN, POSTGRESQL, REDIS, floor_of(OURS))
     rows = [
         [name, *(_save_and_load(one["contestants"][name]) for one in measured.values())]
         for name in names
