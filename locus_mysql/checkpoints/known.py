@@ -6,7 +6,7 @@ import pickle
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .at_fork import forget_at_fork
 from .delta import Lineage, follows
@@ -27,11 +27,14 @@ class Known:
         lineages: Of the state last loaded and of the one last saved: a state goes on from either.
         newest: The lineage of the thread's newest checkpoint.
         version: The thread's version when all these lineages were there. As long as it is, nobody has written to it.
+        shared: Whether another process had written to the thread when it was last loaded. Then another one is likely to
+            have by the next load as well, as where workers take turns, and asking for the version is a round trip more.
     """
 
     lineages: tuple[Lineage, ...]
     newest: Lineage = ()
     version: bytes | None = None
+    shared: bool = False
 
 
 class KnownThreads:
@@ -66,13 +69,16 @@ class KnownThreads:
         return self._get(key).version
 
     def newest(self, key: Hashable) -> tuple[Lineage, bytes | None]:
-        """The lineage of a thread's newest checkpoint, which it is if the thread's version still is the second."""
+        """The lineage of a thread's newest checkpoint, which it is if the thread's version still is the second.
+
+        The second is None if that is not known, or not likely.
+        """
         known = self._get(key)
-        return known.newest, known.version
+        return known.newest, None if known.shared else known.version
 
     def saved(self, key: Hashable, lineage: Lineage) -> None:
         """Remember a lineage whose newest state was just stored; its token became the thread's version."""
-        self._remember(key, Known((lineage,), lineage, lineage[0].token))
+        self._remember(key, Known((lineage,), lineage, lineage[0].token, self._get(key).shared))
 
     def loaded(self, key: Hashable, lineage: Lineage, *, version: bytes | None) -> None:
         """Remember a lineage that was read, beside the one last saved.
@@ -85,18 +91,18 @@ class KnownThreads:
         known = self._get(key)
         others = tuple(other for other in known.lineages if other[0].token != lineage[0].token)[-1:]
         if version is None:
-            self._remember(key, Known((lineage, *others), known.newest, known.version))
+            self._remember(key, replace(known, lineages=(lineage, *others)))
         elif version == known.version:
             self._remember(key, Known((lineage, *others), lineage, version))
         else:  # whether the others still are there is not known
-            self._remember(key, Known((lineage,), lineage, version))
+            self._remember(key, Known((lineage,), lineage, version, shared=known.version is not None))
 
     def deleted(self, key: Hashable, checkpoint_seq: int, known_version: bytes, version: bytes) -> None:
         """Note that a checkpoint was deleted, which changed the thread's version if it was the known one."""
         known = self._get(key)
         if known.version == known_version and known.newest and known.newest[0].seq != checkpoint_seq:
             kept = tuple(lineage for lineage in known.lineages if lineage[0].seq != checkpoint_seq)
-            self._remember(key, Known(kept, known.newest, version))
+            self._remember(key, replace(known, lineages=kept, version=version))
 
     def forget(self, key: Hashable) -> None:
         """Forget a thread."""

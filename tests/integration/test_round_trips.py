@@ -148,6 +148,22 @@ async def test_a_load_after_another_process_saved_is_two_round_trips_at_most(
 
 
 @every_side
+async def test_where_two_processes_take_turns_each_call_is_one_round_trip(
+    open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
+) -> None:
+    stores = [open_store(side, config=through_proxy()) for _ in range(2)]
+    counts = []
+    for turn in range(1, 9):
+        store = stores[turn % 2]
+        await store.health_check()
+        count, loaded = await round_trips(proxy, store.load("thread"))
+        assert loaded == (state_of(turn - 1) if turn > 1 else None)
+        counts += [count, (await round_trips(proxy, store.save("thread", state_of(turn))))[0]]
+    assert max(counts[8:]) == 1
+    assert max(counts) <= 2
+
+
+@every_side
 async def test_a_save_after_another_process_saved_is_three_round_trips_at_most(
     open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
 ) -> None:

@@ -90,3 +90,16 @@ def test_a_delete_of_ours_keeps_the_newest_known_unless_it_was_the_newest() -> N
     assert known.newest("t")[1] == b"after"
     known.deleted("t", 3, b"another", b"later")
     assert known.newest("t")[1] == b"after"
+
+
+def test_where_processes_take_turns_the_version_is_not_asked_for_before_a_load() -> None:
+    known = KnownThreads()
+    known.loaded("t", lineage_of(1, A), version=b"1")
+    assert known.newest("t")[1] == b"1"
+    known.loaded("t", lineage_of(2, A), version=b"2")  # another process saved
+    assert known.newest("t") == (lineage_of(2, A), None)
+    assert known.version("t") == b"2"  # a save after this load may rely on it
+    known.saved("t", lineage_of(3, A))
+    assert known.newest("t")[1] is None
+    known.loaded("t", lineage_of(3, A), version=lineage_of(3, A)[0].token)  # nobody else saved this time
+    assert known.newest("t") == (lineage_of(3, A), lineage_of(3, A)[0].token)
