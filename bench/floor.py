@@ -6,6 +6,7 @@ is one bare SELECT of the state's JSON, and its way back: JSON decoder and ``Age
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ REPLACE = "REPLACE INTO floor_whole VALUES (1, %s)"
 SELECT = "SELECT state FROM floor_whole WHERE id = 1"
 
 
-class Floor:
+class Floor(ABC):
     """What can be reached on one client library. Text is sent as text: aiomysql cannot send bytes any more."""
 
     name = "floor"
@@ -51,21 +52,22 @@ class Floor:
         ((text,),) = await self._execute(SELECT)
         return AgentState.from_checkpoint(from_json(text, cache_strings="keys"))
 
+    @abstractmethod
     async def open(self) -> None:
         """Connect."""
-        raise NotImplementedError
 
     async def make_tables(self) -> None:
         """Make the tables of all floors in this database."""
         for statement in TABLES:
             await self._execute(statement)
 
+    @abstractmethod
     async def close(self) -> None:
         """Close the connection."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _execute(self, statement: str, *values: str) -> Sequence[Any]:
-        raise NotImplementedError
+        """Run a statement; return its rows."""
 
     def _login(self) -> dict[str, Any]:
         config = self._config

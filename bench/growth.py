@@ -11,12 +11,13 @@ from locus.memory.backends.adapters import mysql_checkpointer as built_in_checkp
 from locus.memory.checkpointer import BaseCheckpointer
 
 from locus_mysql import MySQLCheckpointer
+from tests.integration.proxy import Count
 
 from .conversations import COMPACTED, ITERATIONS, PLAIN, THREAD, conversation
 from .database import fresh_database
 from .disk import bytes_in_files, bytes_in_rows
 from .markdown import markdown_table
-from .wire import CountingProxy, Traffic
+from .wire import CountingProxy
 
 TURNS = 1_000
 MEASURED_AT = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
@@ -67,7 +68,7 @@ class Sample:
     """A conversation right after one of its turns."""
 
     turn: int
-    traffic: Traffic
+    traffic: Count
     final_bytes: int
     whole_bytes: int
 

@@ -136,7 +136,7 @@ async def _counted_once(proxy: CountingProxy, make: MakeCheckpointer, call: Call
         if traffic.connections:
             raise AssertionError("the call opened a connection, so its round trips are not its own")
         return traffic.round_trips
-    except (NotImplementedError, AttributeError):
+    except (NotImplementedError, AttributeError):  # what Locus' checkpointers raise for what they do not have
         return None
     finally:
         for thread in (THREAD, "new", "copy"):

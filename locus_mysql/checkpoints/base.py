@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..config import MySQLConfig
 from ..dialect import Dialect
 from .codec import EncodedState
-from .digests import HashedLogs, size_bytes
+from .digests import HashedLogs, hash_logs, size_bytes
 from .known import KnownThreads
 from .recent import Recent
 
@@ -41,6 +41,11 @@ class OperationsBase:
         self.known = KnownThreads()
         self.recent: Recent[RecentState] = Recent(config.cache_bytes // 2)
         self.ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)
+
+    def hashed(self, key: tuple[str, str], state: EncodedState) -> HashedLogs:
+        """The logs of a thread's state, those that go on from the one kept not hashed again as far as they do."""
+        before = self.recent.get(key)
+        return hash_logs(state, {} if before is None else before.hashed)
 
     def keep(self, key: tuple[str, str], state: RecentState) -> None:
         """Keep what a thread's newest state says."""

@@ -88,7 +88,7 @@ class QueryOperations(OperationsBase):
             offset += limit
         return matches[:limit]
 
-    def neweststates_of(
+    def newest_states(
         self, tenant: str, limit: int, offset: int = 0
     ) -> Operation[list[tuple[CheckpointInfo, EncodedState]]]:
         """Each thread's newest checkpoint with its state, most recently saved first. One round trip."""
@@ -103,7 +103,7 @@ class QueryOperations(OperationsBase):
         found: list[dict[str, Any]] = []
         offset = 0
         while len(found) < limit:
-            page = yield from self.neweststates_of(tenant, SEARCH_DATA_PAGE, offset)
+            page = yield from self.newest_states(tenant, SEARCH_DATA_PAGE, offset)
             for info, state in page:
                 data = decode_json(state.text())
                 if path in data and contains(data[path], value):

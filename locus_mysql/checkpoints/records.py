@@ -77,7 +77,7 @@ def checkpoint_info(row: Row) -> CheckpointInfo:
 
 
 def states_of(rows: Sequence[Row]) -> list[tuple[CheckpointInfo, EncodedState]]:
-    """Each checkpoint with the text of its state, from the rows of the statements that load several."""
+    """Each checkpoint with its state, from the rows of the statements that load several."""
     grouped = groupby(rows, key=lambda row: (row[0], row[1]))
     states = []
     for _, group in grouped:

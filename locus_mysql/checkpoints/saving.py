@@ -17,7 +17,6 @@ from .base import RecentState
 from .cleaning import CleaningOperations
 from .codec import EncodedState
 from .delta import Delta, Lineage, StoredRow, assemble, encode_delta, extend, rows_needed
-from .digests import hash_logs
 from .new import NewCheckpoint
 from .rows import assemble_rows
 
@@ -37,8 +36,7 @@ class SavingOperations(CleaningOperations):
         metadata, metadata_keys = encode_metadata(new.metadata)
         key = (tenant, thread_id)
         token = os.urandom(16)
-        before = self.recent.get(key)
-        hashed = hash_logs(new.state, {} if before is None else before.hashed)
+        hashed = self.hashed(key, new.state)
         lineage = self.known.lineage_for(key, hashed)
         known_version = None if replaces else self.known.version(key)
         while True:
@@ -166,9 +164,7 @@ class SavingOperations(CleaningOperations):
 
     def _loaded_newest(self, key: tuple[str, str], state: EncodedState, lineage: Lineage, version: bytes) -> None:
         self.known.loaded(key, lineage, version=version)
-        before = self.recent.get(key)
-        hashed = hash_logs(state, {} if before is None else before.hashed)
-        self.keep(key, RecentState(lineage[0].token, state, hashed))
+        self.keep(key, RecentState(lineage[0].token, state, self.hashed(key, state)))
 
     def exists(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Whether the checkpoint, or any of the thread, is there. One round trip."""

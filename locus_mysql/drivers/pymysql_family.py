@@ -21,8 +21,7 @@ def before_login(library: Any, judge: Callable[[str, bool], None], *, private_ch
     Args:
         library: The library's connection, not connected yet.
         judge: May raise, which ends the attempt before anything was sent.
-        private_channel: False if the login is sent in plain text over a network. Then a server that asks for
-        the
+        private_channel: False if the login is sent in plain text over a network. Then a server that asks for the
             password in clear text is refused, as MySQL's own client does.
     """
     log_in = library._request_authentication

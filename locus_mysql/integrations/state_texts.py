@@ -12,10 +12,17 @@ from ..checkpoints.codec import EncodedList, EncodedState, decode_json, encode
 from ..errors import InvalidInput
 from .message_texts import dump_messages
 
+
+def only_calls(method: object, name: str) -> bool:
+    """Whether a method written in Python, bound or not, calls one other and nothing else."""
+    code = getattr(getattr(method, "__func__", method), "__code__", None)
+    return code is not None and code.co_names == (name,)
+
+
 #: Whether Locus' own encoding and decoding are pydantic's and nothing else, as in locus-sdk 3.0.1. In a version in
 #: which they do more, they are called.
-_ENCODES_PLAINLY = AgentState.to_checkpoint.__code__.co_names == ("model_dump",)
-_DECODES_PLAINLY = AgentState.from_checkpoint.__func__.__code__.co_names == ("model_validate",)  # type: ignore[attr-defined]
+_ENCODES_PLAINLY = only_calls(AgentState.to_checkpoint, "model_dump")
+_DECODES_PLAINLY = only_calls(AgentState.from_checkpoint, "model_validate")
 
 
 def encode_state(state: AgentState, dump: Callable[[tuple[Message, ...]], bytes] = dump_messages) -> EncodedState:
