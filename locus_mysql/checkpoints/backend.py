@@ -21,7 +21,7 @@ class BackendOperations(StoreOperations):
     """
 
     def __init__(self, config: MySQLConfig) -> None:
-        super().__init__(config.model_copy(update={"keep_checkpoints": 1}))
+        super().__init__(config.model_copy(update={"keep_checkpoints": 1}), "current")
 
     def load(self, thread_id: str) -> Operation[State | None]:  # type: ignore[override]  # there is one state only
         """The current state of a thread id; None if there is none."""

@@ -47,8 +47,9 @@ def rewritten(
         parent = _nearest_named(stored, cast("int | None", parent_seq))
         provisional = before[0].provisional
         lineage = lineages[parent] if parent is not None else ()
-        hashed = hash_logs(new.state, {})
-        delta = encode_delta(new.state, hashed, lineage, provisional=provisional, compression=compression)
+        encoded = new.encode(None).state
+        hashed = hash_logs(encoded, {})
+        delta = encode_delta(encoded, hashed, lineage, provisional=provisional, compression=compression)
         search_text, continues = ("", False) if provisional else new.search_text(delta)
         token = os.urandom(16)
         lineages[seq] = extend(lineage, delta, seq, token, provisional=provisional)

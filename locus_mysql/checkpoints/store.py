@@ -6,11 +6,12 @@ from typing import Any
 
 from ..config import MySQLConfig
 from ..dialect import Dialect
+from ..dialect.schema import Kind
 from ..engine.methods import awaited, blocking
 from ..engine.operation import Operation
 from .codec import check_json_object, decode_json, encode
 from .delta import Delta
-from .new import NewCheckpoint
+from .new import Encoded, NewCheckpoint
 from .operations import CheckpointOperations
 from .records import CheckpointInfo, DiskUsage, Health, HistoryEntry, SearchHit
 from .searchable import text_of_plain
@@ -24,12 +25,14 @@ class StoreOperations:
 
     Args:
         config: The options.
+        kind: Which tables the states are in.
     """
 
-    def __init__(self, config: MySQLConfig) -> None:
+    def __init__(self, config: MySQLConfig, kind: Kind = "dicts") -> None:
         self.config = config
+        self.kind = kind
         self._tenant = config.tenant
-        dialect = Dialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
+        dialect = Dialect(config.table_prefix, kind, search=config.search, search_parser=config.search_parser)
         self.checkpoints = CheckpointOperations(config, dialect)
 
     def save(
@@ -59,7 +62,8 @@ class StoreOperations:
         def text(delta: Delta) -> tuple[str, bool]:
             return text_of_plain(data, delta)
 
-        new = NewCheckpoint(encode(data), text, checkpoint_id, metadata)
+        encoded = Encoded(encode(data))
+        new = NewCheckpoint(lambda _: encoded, text, checkpoint_id, metadata)
         return (yield from self.checkpoints.save(self._tenant, thread_id, new))
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[State | None]:

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 # Numbers: https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
 DUPLICATE = 1062
-NULL_REFUSED = 1048
+
+#: What the guards of batches fail with: "Invalid JSON text", which they give where a lock was not had.
+GUARD_FAILED = 3141
 
 #: The transaction was undone; the same again may succeed.
 CONTENTION = frozenset(
@@ -46,7 +48,7 @@ READ_ONLY = frozenset({1290, 1792, 1836, 3100})
 _AUTHENTICATION = frozenset({1045, 1251, 1698, 1820, 1862, 3118, 3955})
 _PRIVILEGE = frozenset({1044, 1142, 1143, 1227, 1370})
 _TABLE_MISSING = frozenset({1146})
-_LAYOUT = frozenset({1054, 1136, 1176, 1191, 1364})
+_LAYOUT = frozenset({1048, 1054, 1136, 1176, 1191, 1364})
 _PACKET = frozenset({1153, 1301, 3038})
 
 

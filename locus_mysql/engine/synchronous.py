@@ -9,10 +9,10 @@ from typing import TypeVar
 
 from ..config import MySQLConfig
 from ..dialect import Dialect
-from ..drivers.base import DriverError, Result, ServerError, SyncConnection
+from ..drivers.base import DriverError, ServerError, SyncConnection
 from ..drivers.registry import find_driver
 from .bootstrap import ensure_schema
-from .operation import Batch, Operation
+from .operation import Batch, Operation, Results
 from .pool import SyncPool
 from .retry import Retry
 from .transaction import ROLLBACK, is_transaction, to_return, to_send
@@ -70,17 +70,19 @@ class SyncEngine:
         finally:
             operation.close()
 
-    def _execute(self, batch: Batch, retry: Retry) -> list[Result]:
+    def _execute(self, batch: Batch, retry: Retry) -> Results:
         retry.begin_batch()
         tested = False
         while True:
             try:
                 with self._current_pool().connection(tested=tested) as connection:
-                    if retry.fate_unknown and batch.landed is not None:
-                        found = connection.execute((batch.landed,))
-                        if found[0].rows:
-                            return found
-                    return _carry_out(connection, batch)
+                    if retry.fate_unknown:
+                        retry.check_deadline()
+                        if batch.landed is not None:
+                            (found,) = connection.execute((batch.landed,))
+                            if found.rows:
+                                return Results((), {}, landed=found.rows[0])
+                    return _carry_out(connection, batch, retry)
             except DriverError as error:
                 wait_s = retry.wait_after(error)
             tested = True
@@ -98,9 +100,9 @@ class SyncEngine:
             return self._pool
 
 
-def _carry_out(connection: SyncConnection, batch: Batch) -> list[Result]:
+def _carry_out(connection: SyncConnection, batch: Batch, retry: Retry) -> Results:
     try:
-        return to_return(batch, connection.execute(to_send(batch)))
+        return to_return(batch, connection.execute(to_send(batch)), fate_unknown=retry.fate_unknown)
     except ServerError:
         if is_transaction(batch):
             connection.execute((ROLLBACK,))

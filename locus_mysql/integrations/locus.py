@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from locus.core.messages import Message, Role
+from locus.core.messages import Role
 from locus.core.protocols import CheckpointerCapabilities
 from locus.core.state import AgentState
 from locus.memory.checkpointer import BaseCheckpointer
@@ -15,7 +15,7 @@ from locus.memory.retention import oldest_message_time, trim_messages
 
 from ..checkpoints.arguments import check_limit, check_thread_id
 from ..checkpoints.delta import Delta
-from ..checkpoints.new import NewCheckpoint
+from ..checkpoints.new import Encoded, NewCheckpoint
 from ..checkpoints.operations import CheckpointOperations
 from ..checkpoints.records import HistoryEntry
 from ..checkpoints.rows import as_sql_time
@@ -26,9 +26,8 @@ from ..dialect import Dialect
 from ..engine.methods import awaited, blocking
 from ..engine.operation import Operation
 from ..errors import ConfigError, InvalidInput, LocusMySQLError
-from .message_texts import MessageTexts, dump_messages
 from .retention import FirstSaved
-from .state_texts import decode_state, encode_state
+from .state_texts import decode_state, encode_agent
 from .tenancy import Tenancy
 
 #: Where a Locus run lists the saves of its turn that the turn's last save will supersede and delete. From
@@ -75,7 +74,6 @@ class LocusOperations:
         dialect = Dialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
         self.checkpoints = CheckpointOperations(config, dialect)
         self._first_saved = FirstSaved()
-        self._message_texts = MessageTexts(config.cache_bytes // 2)
 
     def prepare(self, state: AgentState, now: datetime | None = None) -> AgentState:
         """A state as a save writes it: stamped and trimmed, if retention is in use."""
@@ -115,11 +113,7 @@ class LocusOperations:
         superseded = state.metadata.get(ITERATION_CHECKPOINTS_KEY)
         provisional = checkpoint_id is not None and isinstance(superseded, list) and checkpoint_id in superseded
         state = self.prepare(state)
-
-        def dump(messages: tuple[Message, ...]) -> bytes:
-            return self._message_texts.encode((tenant, thread_id), messages)
-
-        new = self._new(state, checkpoint_id, metadata, provisional=provisional, dump=dump)
+        new = self._new(state, checkpoint_id, metadata, provisional=provisional)
         return (yield from self.checkpoints.save(tenant, thread_id, new))
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[AgentState | None]:
@@ -276,7 +270,7 @@ class LocusOperations:
             oldest = oldest_message_time(state)
             # An exchange that cannot be dropped does not make the thread come up again and again.
             moment = as_sql_time(oldest) if oldest is not None and oldest >= cutoff else None
-            return NewCheckpoint(new.state, new.search_text, oldest_at=moment)
+            return NewCheckpoint(new.encode, new.search_text, oldest_at=moment)
 
         yield from self.checkpoints.rewrite_thread(tenant, thread_id, trim)
         return sum(dropped.values())
@@ -288,14 +282,16 @@ class LocusOperations:
         metadata: dict[str, Any] | None,
         *,
         provisional: bool,
-        dump: Callable[[tuple[Message, ...]], bytes] = dump_messages,
     ) -> NewCheckpoint:
+        def encode(memo: object) -> Encoded:
+            return encode_agent(state, memo)
+
         def text(delta: Delta) -> tuple[str, bool]:
             return text_of_messages(state, delta)
 
         oldest = oldest_message_time(state) if self.stamps else None
         moment = None if oldest is None else as_sql_time(oldest)
-        return NewCheckpoint(encode_state(state, dump), text, checkpoint_id, metadata, provisional, moment)
+        return NewCheckpoint(encode, text, checkpoint_id, metadata, provisional, moment)
 
 
 class MySQLCheckpointer(AsyncSurface[LocusOperations], BaseCheckpointer):

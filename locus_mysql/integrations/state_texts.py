@@ -9,8 +9,9 @@ from locus.core.state import AgentState
 from pydantic_core import PydanticSerializationError
 
 from ..checkpoints.codec import EncodedList, EncodedState, decode_json, encode
+from ..checkpoints.new import Encoded
 from ..errors import InvalidInput
-from .message_texts import dump_messages
+from .message_texts import NO_MESSAGES, EncodedMessages, dump_messages, encode_messages
 
 
 def only_calls(method: object, name: str) -> bool:
@@ -23,6 +24,24 @@ def only_calls(method: object, name: str) -> bool:
 #: which they do more, they are called.
 _ENCODES_PLAINLY = only_calls(AgentState.to_checkpoint, "model_dump")
 _DECODES_PLAINLY = only_calls(AgentState.from_checkpoint, "model_validate")
+
+
+def encode_agent(state: AgentState, memo: object = None) -> Encoded:
+    """As `encode_state`, with the text of the messages as the memo for the thread's next state.
+
+    Args:
+        state: The state.
+        memo: That of an earlier state of the thread, or None.
+    """
+    before = memo if isinstance(memo, EncodedMessages) else NO_MESSAGES
+    kept: list[EncodedMessages] = []
+
+    def dump(messages: tuple[Message, ...]) -> bytes:
+        kept.append(encode_messages(messages, before))
+        return kept[0].text
+
+    encoded = encode_state(state, dump)
+    return Encoded(encoded, kept[0], kept[0].size_bytes) if kept else Encoded(encoded)
 
 
 def encode_state(state: AgentState, dump: Callable[[tuple[Message, ...]], bytes] = dump_messages) -> EncodedState:

@@ -198,4 +198,6 @@ def own_config(own_server: LocalServer, own_sql: Callable[..., object]) -> Itera
 @pytest.fixture
 def table_contents(run_sql: Callable[..., tuple[Any, ...]], database: str) -> Callable[[], Any]:
     """Every row of both tables of the test's schema, to be compared before and after."""
-    return lambda: tuple(run_sql(f"SELECT * FROM {database}.locus_{table}") for table in ("threads", "checkpoints"))
+    return lambda: tuple(
+        run_sql(f"SELECT * FROM {database}.locus_store_{table}") for table in ("threads", "checkpoints")
+    )

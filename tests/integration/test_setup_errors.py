@@ -238,11 +238,11 @@ async def test_a_table_that_is_missing_is_named_or_made(
     open_store: OpenStore, run_sql: RunSQL, database: str, side: str
 ) -> None:
     await open_store(side).save("thread", {})
-    run_sql(f"DROP TABLE {database}.locus_checkpoints")
-    with pytest.raises(SchemaMismatch, match="locus_checkpoints"):
+    run_sql(f"DROP TABLE {database}.locus_store_checkpoints")
+    with pytest.raises(SchemaMismatch, match="locus_store_checkpoints"):
         await open_store(side, ddl_mode="validate").save("thread", {})
     await open_store(side).save("thread", {"a": 1})
-    assert tables(run_sql, database) == ["locus_checkpoints", "locus_threads"]
+    assert tables(run_sql, database) == ["locus_store_checkpoints", "locus_store_threads"]
 
 
 @one_of_each
@@ -251,14 +251,14 @@ async def test_tables_dropped_while_in_use_are_told(
 ) -> None:
     store = open_store(side)
     await store.save("thread", {})
-    run_sql(f"DROP TABLE {database}.locus_checkpoints")
-    with pytest.raises(SchemaMismatch, match="locus_checkpoints"):
+    run_sql(f"DROP TABLE {database}.locus_store_checkpoints")
+    with pytest.raises(SchemaMismatch, match="locus_store_checkpoints"):
         await store.save("thread", {})
 
 
 @one_of_each
 @pytest.mark.parametrize("ddl_mode", ["create", "validate"])
-@pytest.mark.parametrize("table", ["locus_threads", "locus_checkpoints"])
+@pytest.mark.parametrize("table", ["locus_store_threads", "locus_store_checkpoints"])
 async def test_a_foreign_table_of_the_same_name_is_refused_and_left_alone(
     open_store: OpenStore, run_sql: RunSQL, database: str, side: str, ddl_mode: str, table: str
 ) -> None:
@@ -275,7 +275,7 @@ async def test_a_foreign_table_of_the_same_name_is_refused_and_left_alone(
 async def test_a_foreign_table_is_told_also_when_nothing_is_checked(
     open_store: OpenStore, run_sql: RunSQL, database: str, side: str
 ) -> None:
-    for table in ("locus_threads", "locus_checkpoints"):
+    for table in ("locus_store_threads", "locus_store_checkpoints"):
         run_sql(f"CREATE TABLE {database}.{table} (id INT PRIMARY KEY)")
     store = open_store(side, ddl_mode="off")
     for call in (store.save("thread", {}), store.load("thread"), store.delete("thread")):
@@ -287,8 +287,8 @@ async def test_a_foreign_table_is_told_also_when_nothing_is_checked(
 async def test_a_view_of_the_same_name_is_refused(
     open_store: OpenStore, run_sql: RunSQL, database: str, side: str
 ) -> None:
-    run_sql(f"CREATE VIEW {database}.locus_threads AS SELECT 1 AS one")
-    with pytest.raises(SchemaMismatch, match="locus_threads"):
+    run_sql(f"CREATE VIEW {database}.locus_store_threads AS SELECT 1 AS one")
+    with pytest.raises(SchemaMismatch, match="locus_store_threads"):
         await open_store(side).save("thread", {})
 
 
@@ -300,7 +300,7 @@ async def test_another_layout_is_refused_with_what_to_do(
 ) -> None:
     store = open_store(side)
     await store.save("thread", {"a": 1})
-    run_sql(f"ALTER TABLE {database}.locus_checkpoints COMMENT='locus-mysql layout {layout}'")
+    run_sql(f"ALTER TABLE {database}.locus_store_checkpoints COMMENT='locus-mysql layout {layout}'")
     with pytest.raises(SchemaMismatch, match=advice):
         await open_store(side, ddl_mode=ddl_mode).save("thread", {"a": 2})
     assert await store.load("thread") == {"a": 1}
@@ -370,7 +370,7 @@ def test_twenty_processes_that_start_at_once_on_an_empty_database_all_save(
     with SyncCheckpointStore(config) as store:
         assert sorted(store.list_checkpoints("thread", 100)) == sorted(f"p{n}" for n in range(20))
         assert all(store.load("thread", f"p{n}") == {"name": f"p{n}"} for n in range(20))
-    assert tables(run_sql, database) == ["locus_checkpoints", "locus_threads"]
+    assert tables(run_sql, database) == ["locus_store_checkpoints", "locus_store_threads"]
 
 
 # A server that takes no writes: the tests' own
@@ -517,11 +517,11 @@ async def test_all_servers_read_only_is_told_at_the_deadline(
 async def test_a_setup_error_is_raised_again_by_the_next_call_until_it_is_mended(
     open_store: OpenStore, run_sql: RunSQL, database: str
 ) -> None:
-    run_sql(f"CREATE TABLE {database}.locus_threads (id INT)")
+    run_sql(f"CREATE TABLE {database}.locus_store_threads (id INT)")
     store = open_store()
     for _ in range(3):
         with pytest.raises(SetupError):
             await store.save("thread", {})
-    run_sql(f"DROP TABLE {database}.locus_threads")
+    run_sql(f"DROP TABLE {database}.locus_store_threads")
     await store.save("thread", {"a": 1})
     assert await store.load("thread") == {"a": 1}

@@ -30,7 +30,7 @@ STORES = st.sampled_from([0, 1])
 #: What an item is about; long ones make states that are stored as deltas.
 ITEMS = st.tuples(st.sampled_from(["apple", "plum", "pear", "fig"]), st.sampled_from([1, 300, 900]))
 
-TABLES = "locus_threads", "locus_checkpoints"
+TABLES = "locus_store_threads", "locus_store_checkpoints"
 
 
 @dataclass
@@ -202,7 +202,8 @@ class Stores(RuleBasedStateMachine):
     @rule(thread_id=THREADS)
     def expire(self, thread_id: str) -> None:
         self._sql(
-            "UPDATE locus_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE thread_id = %s", thread_id
+            "UPDATE locus_store_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE thread_id = %s",
+            thread_id,
         )
         self.model.delete(thread_id)
 
@@ -211,10 +212,12 @@ class Stores(RuleBasedStateMachine):
         """Make all but a thread's newest few checkpoints old, and clean up."""
         checkpoints = self.model.threads.get(thread_id, [])
         old, kept = checkpoints[: len(checkpoints) - keep], checkpoints[len(checkpoints) - keep :] if keep else []
-        self._sql("UPDATE locus_threads SET created_at = created_at - INTERVAL 90 DAY WHERE thread_id = %s", thread_id)
+        self._sql(
+            "UPDATE locus_store_threads SET created_at = created_at - INTERVAL 90 DAY WHERE thread_id = %s", thread_id
+        )
         for checkpoint in old:
             self._sql(
-                "UPDATE locus_checkpoints SET created_at = created_at - INTERVAL 90 DAY"
+                "UPDATE locus_store_checkpoints SET created_at = created_at - INTERVAL 90 DAY"
                 " WHERE thread_id = %s AND checkpoint_id = %s",
                 thread_id,
                 checkpoint.name,
@@ -224,7 +227,7 @@ class Stores(RuleBasedStateMachine):
         self.stores[store].vacuum(30)
         for checkpoint in self.model.threads.get(thread_id, []):
             self._sql(
-                "UPDATE locus_checkpoints SET created_at = UTC_TIMESTAMP(6)"
+                "UPDATE locus_store_checkpoints SET created_at = UTC_TIMESTAMP(6)"
                 " WHERE thread_id = %s AND checkpoint_id = %s",
                 thread_id,
                 checkpoint.name,

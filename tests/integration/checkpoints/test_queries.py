@@ -104,7 +104,7 @@ class TestMetadata:
     async def test_the_index_is_used(self, store: Any, sql: RunSQL) -> None:
         for number in range(200):
             await store.save("t", {"n": number}, metadata={"user": number, "kind": "all"})
-        sql("ANALYZE TABLE locus_checkpoints")
+        sql("ANALYZE TABLE locus_store_checkpoints")
         operations = store.wrapped._operations
         statement = operations.checkpoints.sql.queries.find_by_metadata(
             "default", operations.checkpoints._check_pair("user", 7, 10)[1], 10, 0
@@ -293,7 +293,7 @@ class TestSearch:
         for number in range(3):
             await writer.save(f"t{number}", {"m": [f"apple {number}"]})
             assert len(await reader.search("apple")) == number + 1
-        assert sql("SELECT COUNT(*) FROM locus_checkpoints WHERE unindexed = 1") == ((0,),)
+        assert sql("SELECT COUNT(*) FROM locus_store_checkpoints WHERE unindexed = 1") == ((0,),)
 
     async def test_a_checkpoint_deleted_before_its_text_was_indexed_is_not_found(
         self, store: Any, sql: RunSQL, monkeypatch: pytest.MonkeyPatch
@@ -302,7 +302,7 @@ class TestSearch:
         await store.save("t", {"m": ["apple"]}, "one")
         await store.save("t", {"m": ["pear"]}, "two")
         await store.delete("t", "one")
-        assert sql("SELECT pending_text FROM locus_checkpoints") == (("pear",),)
+        assert sql("SELECT pending_text FROM locus_store_checkpoints") == (("pear",),)
         assert await store.search("apple") == []
         assert [hit["checkpoint_id"] for hit in await store.search("pear")] == ["two"]
 
@@ -312,10 +312,10 @@ class TestSearch:
         monkeypatch.setattr(cleaning, "its_turn", lambda one_in: False)
         for number in range(5):
             await store.save("t", {"m": [f"apple {number}"]}, str(number))
-        assert sql("SELECT COUNT(*) FROM locus_checkpoints WHERE search_text IS NULL") == ((5,),)
+        assert sql("SELECT COUNT(*) FROM locus_store_checkpoints WHERE search_text IS NULL") == ((5,),)
         monkeypatch.setattr(cleaning, "its_turn", lambda one_in: True)
         await store.save("t", {"m": ["apple 5"]}, "5")
-        assert sql("SELECT COUNT(*) FROM locus_checkpoints WHERE search_text IS NULL OR unindexed = 1") == ((0,),)
+        assert sql("SELECT COUNT(*) FROM locus_store_checkpoints WHERE search_text IS NULL OR unindexed = 1") == ((0,),)
 
     async def test_a_copy_is_found_too(self, store: Any) -> None:
         await store.save("indexed", {"m": ["apple"]}, "c")
@@ -339,7 +339,7 @@ class TestSearch:
         await store.save("t", {"m": ["apple"]})
         with pytest.raises(InvalidInput, match="search=True"):
             await store.search("apple")
-        assert sql("SELECT search_text, pending_text FROM locus_checkpoints") == ((None, None),)
+        assert sql("SELECT search_text, pending_text FROM locus_store_checkpoints") == ((None, None),)
         with pytest.raises(SchemaMismatch, match=r"ADD KEY pending .*, ADD FULLTEXT"):
             await make_store().load("t")
 
