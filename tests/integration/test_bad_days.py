@@ -329,7 +329,8 @@ async def test_a_deadlock_is_repeated(
                 time.sleep(0.005)
             with rival.connection.cursor() as cursor:
                 cursor.execute(
-                    "UPDATE locus_store_threads SET last_seq = last_seq + 0 WHERE tenant = 'default' AND thread_id = 'a'"
+                    "UPDATE locus_store_threads SET last_seq = last_seq + 0"
+                    " WHERE tenant = 'default' AND thread_id = 'a'"
                 )
         except BaseException as error:
             failures.append(error)

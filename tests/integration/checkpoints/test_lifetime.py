@@ -187,7 +187,8 @@ class TestVacuum:
         )
         await store.save("t100", {"n": "fresh"}, "fresh")
         sql(
-            "UPDATE locus_store_checkpoints SET created_at = created_at - INTERVAL 40 DAY WHERE checkpoint_id <> 'fresh'"
+            "UPDATE locus_store_checkpoints SET created_at = created_at - INTERVAL 40 DAY"
+            " WHERE checkpoint_id <> 'fresh'"
         )
         assert await store.vacuum(30) == 230
         assert await store.list_threads() == ["t100"]
