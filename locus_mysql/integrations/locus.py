@@ -25,7 +25,7 @@ from ..config import MySQLConfig
 from ..dialect import Dialect
 from ..engine.methods import awaited, blocking
 from ..engine.operation import Operation
-from ..errors import ConfigError, InvalidInput, LocusMySQLError
+from ..errors import ConfigError, CorruptCheckpoint, InvalidInput, LocusMySQLError
 from .retention import FirstSaved
 from .state_texts import decode_state, encode_agent
 from .tenancy import Tenancy
@@ -120,7 +120,11 @@ class LocusOperations:
         """The state of a checkpoint, or of a thread's newest; None if there is none. One round trip."""
         check_thread_id(thread_id)
         found = yield from self.checkpoints.load(self.tenancy.of(thread_id), thread_id, checkpoint_id)
-        return None if found is None else decode_state(found.text())
+        if found is None:
+            return None
+        if not any(log.name == "messages" for log in found.logs):  # else Locus would make an empty state of it
+            raise CorruptCheckpoint(f"What thread {thread_id!r} holds is not the state of an agent.")
+        return decode_state(found.text())
 
     def list_checkpoints(self, thread_id: str, limit: int = 10) -> Operation[list[str]]:
         """Ids of a thread's checkpoints, newest first."""
