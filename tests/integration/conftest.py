@@ -6,6 +6,7 @@ import inspect
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pymysql
@@ -152,11 +153,18 @@ async def open_store(make_config: MakeConfig) -> AsyncIterator[OpenStore]:
 SMALL_PACKET_BYTES = 1_048_576
 
 
+#: Where ``ci/mysql`` keeps an empty data folder, to be copied.
+MADE_BEFORE = Path(__file__).resolve().parents[2] / ".cache/mysql-data"
+
+
 @pytest.fixture(scope="session")
 def own_server() -> Iterator[LocalServer]:
-    """A server of the tests' own, with small packets and short lock waits. A test that changes it changes it back."""
+    """A server of this process's tests: durable, on disk, with small packets and short lock waits.
+
+    A test may restart and crash it, and read its counters; one that changes it changes it back.
+    """
     options = [f"--max-allowed-packet={SMALL_PACKET_BYTES}", "--innodb-lock-wait-timeout=1"]
-    with LocalServer(extra_args=options) as server:
+    with LocalServer(extra_args=options, made_before=MADE_BEFORE) as server:
         yield server
 
 
