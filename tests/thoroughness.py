@@ -4,5 +4,5 @@ from __future__ import annotations
 
 import os
 
-#: Set by ``ci/test --all``: tests run on every driver and side where else one of each kind does, and random runs are long.
+#: Set by ``ci/test --all``: what one side of each kind shows runs on every one, and random runs go on longer.
 FULL = os.environ.get("LOCUS_MYSQL_TEST_FULL") == "true"

@@ -35,7 +35,8 @@ def commit(folder: Path, name: str) -> None:
 
 
 def changed(folder: Path, *paths: str) -> bool:
-    done = subprocess.run([CHANGED, *paths], cwd=folder, env=ENVIRONMENT, capture_output=True, check=False)
+    environment = {**ENVIRONMENT, "GIT_CEILING_DIRECTORIES": str(folder.parent)}  # tests' folders are in a checkout
+    done = subprocess.run([CHANGED, *paths], cwd=folder, env=environment, capture_output=True, check=False)
     assert done.returncode in (0, 1), done.stderr
     assert done.stderr == b""
     return done.returncode == 0
