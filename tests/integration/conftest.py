@@ -22,6 +22,13 @@ from .proxy import WireProxy
 MakeConfig: TypeAlias = Callable[..., MySQLConfig]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have one process run all tests with the durable server, as each such server takes 600 MB of memory."""
+    for item in items:
+        if "own_server" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("own_server"))
+
+
 @pytest.fixture(scope="session")
 def server_dsn() -> str:
     """The server to test on; its user may create schemas and users."""
@@ -159,7 +166,7 @@ MADE_BEFORE = Path(__file__).resolve().parents[2] / ".cache/mysql-data"
 
 @pytest.fixture(scope="session")
 def own_server() -> Iterator[LocalServer]:
-    """A server of this process's tests: durable, on disk, with small packets and short lock waits.
+    """A server that is durable, on disk, with small packets and short lock waits; all its tests run in one process.
 
     A test may restart and crash it, and read its counters; one that changes it changes it back.
     """
