@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pymysql
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
@@ -362,15 +362,7 @@ def test_any_sequence_of_operations_from_two_stores_reads_as_a_dict_does(
 
     Machine.connection, Machine.stores = connection, stores
     try:
-        run_state_machine_as_test(
-            Machine,
-            settings=settings(
-                max_examples=120,
-                stateful_step_count=50,
-                deadline=None,
-                suppress_health_check=list(HealthCheck),
-            ),
-        )
+        run_state_machine_as_test(Machine, settings=settings(settings.get_profile("server")))
     finally:
         for store in stores:
             store.close()
