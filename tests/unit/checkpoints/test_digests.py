@@ -75,5 +75,5 @@ def test_prefixes_known_do_not_grow_without_end() -> None:
         hashed = HashedLog(log(b"x" * length), hashed)
         assert hashed.mark.length == length
     assert hashed is not None
-    assert len(hashed._prefixes) < 50
+    assert len(hashed._hashed.prefixes) < 50
     assert hashed.begins_with(mark_of(b"x"))
