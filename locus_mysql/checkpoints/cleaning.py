@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
 from datetime import datetime
 from random import random
 from typing import cast
@@ -12,8 +11,7 @@ from typing import cast
 from ..engine.operation import Batch, Operation
 from ..errors import InvalidInput, LocusMySQLError, Unavailable
 from .base import OperationsBase
-from .new import NewCheckpoint
-from .rows import as_sql_time, rewritten
+from .rows import Change, as_sql_time, rewritten
 
 #: A save in this many, by chance, also removes threads that have expired, if threads expire.
 SAVES_PER_CLEANING = 64
@@ -39,23 +37,24 @@ _LOG = logging.getLogger(__name__)
 class CleaningOperations(OperationsBase):
     """What keeps the tables small, and the rewriting of whole threads."""
 
-    def rewrite_thread(self, tenant: str, thread_id: str, change: Callable[[bytes], NewCheckpoint]) -> Operation[None]:
+    def rewrite_thread(self, tenant: str, thread_id: str, change: Change) -> Operation[None]:
         """Replace the state of every checkpoint of a thread, in place: ids, order, times and metadata stay.
 
         Args:
             tenant: The thread's tenant.
             thread_id: The thread.
-            change: From a state's text, the new state with its search text. It may be asked again for the same state.
+            change: Gives the new states. It may be asked again for the same checkpoint.
 
         Raises:
             Unavailable: The thread was being written to all the time.
+            CorruptCheckpoint: A row of the thread is damaged; nothing was changed.
         """
         for _ in range(_REWRITES):
             (found,) = yield Batch.of(self.sql.maintenance.read_thread(tenant, thread_id))
             if not found.rows:
                 return
             known_version, version = cast(bytes, found.rows[0][-1]), os.urandom(16)
-            rows = rewritten(found.rows, change, compression=self.config.compression)
+            rows = rewritten(found.rows, change, thread_id, compression=self.config.compression)
             locked, *_ = yield Batch.of(
                 *self.sql.maintenance.clear_unchanged(tenant, thread_id, known_version, version),
                 *(self.sql.maintenance.put_row(tenant, thread_id, version, row) for row in rows),

@@ -41,7 +41,12 @@ class SavingOperations(CleaningOperations):
         known_version = None if replaces else self.known.version(key)
         while True:
             delta = encode_delta(
-                new.state, hashed, lineage, provisional=new.provisional, compression=self.config.compression
+                new.state,
+                hashed,
+                lineage,
+                token=token,
+                provisional=new.provisional,
+                compression=self.config.compression,
             )
             text, continues = new.search_text(delta) if self.config.search and not new.provisional else ("", False)
             row = NewRow(
@@ -131,7 +136,7 @@ class SavingOperations(CleaningOperations):
         (found,) = yield Batch.of(self.sql.checkpoints.load(tenant, thread_id, checkpoint_id))
         if not found.rows:
             return None
-        state, lineage = assemble_rows(found.rows)
+        state, lineage = assemble_rows(found.rows, thread_id)
         if checkpoint_id is None:
             self._loaded_newest((tenant, thread_id), state, lineage, cast(bytes, found.rows[0][3]))
         else:
@@ -158,7 +163,7 @@ class SavingOperations(CleaningOperations):
             return None
         payloads = [cast(bytes, row[0]) for row in found.rows]
         stored = [StoredRow(row.seq, row.token, payload) for row, payload in zip(rows, payloads, strict=True)]
-        state, _ = assemble(stored)
+        state, _ = assemble(stored, thread_id)
         self._loaded_newest(key, state, lineage, version)
         return state
 
