@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
 from datetime import datetime
 from random import random
 from typing import cast
@@ -13,8 +12,7 @@ from ..dialect import Statement
 from ..engine.operation import Batch, Operation, Outdated
 from ..errors import InvalidInput, LocusMySQLError, Unavailable
 from .base import OperationsBase
-from .new import NewCheckpoint
-from .rows import as_sql_time, rewritten
+from .rows import Change, as_sql_time, rewritten
 
 #: A save in this many, by chance, also removes threads that have expired, if threads expire.
 SAVES_PER_CLEANING = 64
@@ -43,16 +41,17 @@ _LOG = logging.getLogger(__name__)
 class CleaningOperations(OperationsBase):
     """What keeps the tables small, and the rewriting of whole threads."""
 
-    def rewrite_thread(self, tenant: str, thread_id: str, change: Callable[[bytes], NewCheckpoint]) -> Operation[None]:
+    def rewrite_thread(self, tenant: str, thread_id: str, change: Change) -> Operation[None]:
         """Replace the state of every checkpoint of a thread, in place: ids, order, times and metadata stay.
 
         Args:
             tenant: The thread's tenant.
             thread_id: The thread.
-            change: From a state's text, the new state with its search text. It may be asked again for the same state.
+            change: Gives the new states. It may be asked again for the same checkpoint.
 
         Raises:
             Unavailable: The thread was being written to all the time.
+            CorruptCheckpoint: A row of the thread is damaged; nothing was changed.
         """
         threads, settled = self.sql.threads, self.sql.settled
         for _ in range(_REWRITES):
@@ -60,7 +59,7 @@ class CleaningOperations(OperationsBase):
             if not found.rows:
                 return
             known_version, version = cast(bytes, found.rows[0][-1]), os.urandom(16)
-            rows = rewritten(found.rows, change, compression=self.config.compression)
+            rows = rewritten(found.rows, change, thread_id, compression=self.config.compression)
             landed = settled.find(tenant, version)
             try:
                 yield Batch.named(

@@ -44,7 +44,12 @@ class SavingOperations(CleaningOperations):
         adopted = False
         while True:
             delta = encode_delta(
-                encoded.state, hashed, lineage, provisional=new.provisional, compression=self.config.compression
+                encoded.state,
+                hashed,
+                lineage,
+                token=token,
+                provisional=new.provisional,
+                compression=self.config.compression,
             )
             text, continues = new.search_text(delta) if self.config.search and not new.provisional else ("", False)
             row = NewRow(
@@ -163,7 +168,7 @@ class SavingOperations(CleaningOperations):
             if checkpoint_id is None:
                 self.memory.forget(key, before)
             return None
-        state, lineage = assemble_rows(found.rows)
+        state, lineage = assemble_rows(found.rows, thread_id)
         version = cast(bytes, found.rows[0][3])
         if checkpoint_id is None:
             kept = _kept(state, before)
@@ -187,7 +192,7 @@ class SavingOperations(CleaningOperations):
             return None
         payloads = [cast(bytes, row[0]) for row in found.rows]
         stored = [StoredRow(row.seq, row.token, payload) for row, payload in zip(rows, payloads, strict=True)]
-        state, _ = assemble(stored)
+        state, _ = assemble(stored, thread_id)
         kept = _kept(state, before)
         self.memory.remember((tenant, thread_id), before, before.after_loading_newest(lineage, version, kept))
         return state

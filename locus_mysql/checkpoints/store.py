@@ -9,11 +9,11 @@ from ..dialect import Dialect
 from ..dialect.schema import Kind
 from ..engine.methods import awaited, blocking
 from ..engine.operation import Operation
-from .codec import check_json_object, decode_json, encode
+from .codec import check_json_object, encode
 from .delta import Delta
 from .new import Encoded, NewCheckpoint
 from .operations import CheckpointOperations
-from .records import CheckpointInfo, DiskUsage, Health, HistoryEntry, SearchHit
+from .records import CheckpointInfo, DiskUsage, Health, HistoryEntry, SearchHit, decode_state_text
 from .searchable import text_of_plain
 from .surface import AsyncSurface, SyncSurface, configure
 
@@ -69,7 +69,7 @@ class StoreOperations:
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[State | None]:
         """The state of a checkpoint, or of the newest of a thread; None if there is none."""
         found = yield from self.checkpoints.load(self._tenant, thread_id, checkpoint_id)
-        return None if found is None else decode_json(found.text())
+        return None if found is None else decode_state_text(found.text(), thread_id)
 
     def exists(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Whether a thread has this checkpoint, or any."""
@@ -120,6 +120,8 @@ class StoreOperations:
     def search(self, query: str, limit: int = 10) -> Operation[list[SearchHit]]:
         """Checkpoints that hold words of a query, best first, the newest of equals first.
 
+        The score says which of the words a text holds, not how often; the rarer a word is among the tenant's hits of
+        this query, the more it counts. Scores of different queries cannot be compared.
         Words under three letters and MySQL's stop words are not found, unless the server is set up otherwise.
         """
         return (yield from self.checkpoints.search(self._tenant, query, limit))

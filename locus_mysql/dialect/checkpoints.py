@@ -98,6 +98,7 @@ UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
           SELECT p.seq, p.parent_seq, p.continues
             FROM unheld
             JOIN {checkpoints} p ON p.tenant = %s AND p.thread_id = %s AND p.seq = unheld.parent_seq
+                                AND p.seq < unheld.seq
            WHERE unheld.continues = 1 AND p.checkpoint_id IS NULL
              AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
                               WHERE k.tenant = %s AND k.thread_id = %s AND k.parent_seq = p.seq AND k.continues = 1
@@ -120,7 +121,7 @@ UPDATE {checkpoints} c
           SELECT b.seq, b.base_seq
             FROM unused
             JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = unused.base_seq
-                                AND b.seq <> unused.seq
+                                AND b.seq < unused.seq
            WHERE b.checkpoint_id IS NULL
              AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
                               WHERE k.tenant = %s AND k.thread_id = %s AND k.base_seq = b.seq
@@ -143,6 +144,7 @@ DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
           SELECT p.seq, p.parent_seq
             FROM gone
             JOIN {checkpoints} p ON p.tenant = %s AND p.thread_id = %s AND p.seq = gone.parent_seq
+                                AND p.seq < gone.seq
            WHERE p.checkpoint_id IS NULL
              AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
                               WHERE k.tenant = %s AND k.thread_id = %s AND k.parent_seq = p.seq AND k.seq <> gone.seq)
@@ -174,7 +176,8 @@ DELETE c FROM {checkpoints} c
 """
 
 # The newest checkpoint of a thread and the rows it builds on, newest first. The recursion carries keys only: payloads
-# in it would be copied into a temporary table.
+# in it would be copied into a temporary table. A row builds on an older one, and on 130 of them at most: the bounds are
+# for rows that are damaged, which then do not fit together.
 LOAD_NEWEST = """
 WITH RECURSIVE lineage (seq, base_seq, version) AS (
   (SELECT c.seq, c.base_seq, t.version
@@ -185,8 +188,8 @@ WITH RECURSIVE lineage (seq, base_seq, version) AS (
   UNION ALL
   SELECT b.seq, b.base_seq, lineage.version
     FROM lineage
-    JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq
-   WHERE lineage.base_seq <> lineage.seq
+    JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq AND b.seq < lineage.seq
+   LIMIT 500
 )
 SELECT c.seq, c.token, c.payload, lineage.version
   FROM lineage
@@ -203,8 +206,8 @@ WITH RECURSIVE lineage (seq, base_seq, version) AS (
   UNION ALL
   SELECT b.seq, b.base_seq, lineage.version
     FROM lineage
-    JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq
-   WHERE lineage.base_seq <> lineage.seq
+    JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq AND b.seq < lineage.seq
+   LIMIT 500
 )
 SELECT c.seq, c.token, c.payload, lineage.version
   FROM lineage

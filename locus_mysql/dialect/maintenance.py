@@ -42,7 +42,8 @@ UPDATE {checkpoints} c
    AND c.created_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
 """
 
-# Delete the unnamed rows that no named state follows.
+# Delete the unnamed rows that no named state follows. In this statement and the next two, DISTINCT ends the recursion
+# where damaged rows follow each other in a circle.
 SWEEP_LEAVES = """
 DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
   LEFT JOIN (WITH RECURSIVE followed (seq, parent_seq) AS (
@@ -93,16 +94,18 @@ UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
 # something, and they go.
 SWEEP_BYPASS = """
 UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
-  JOIN (WITH RECURSIVE up (seq, parent_seq, continues) AS (
-          SELECT k.seq, x.parent_seq, IF(k.continues = 1 AND x.continues <> 1, 0, k.continues)
+  JOIN (WITH RECURSIVE up (seq, hollow_seq, parent_seq, continues) AS (
+          SELECT k.seq, x.seq, x.parent_seq, IF(k.continues = 1 AND x.continues <> 1, 0, k.continues)
             FROM {checkpoints} k
-            JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = k.parent_seq AND {HOLLOW[x]}
+            JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = k.parent_seq AND x.seq < k.seq
+                                AND {HOLLOW[x]}
            WHERE k.tenant = %s AND k.thread_id = %s
              AND NOT ({HOLLOW[k]})
           UNION ALL
-          SELECT up.seq, x.parent_seq, IF(up.continues = 1 AND x.continues <> 1, 0, up.continues)
+          SELECT up.seq, x.seq, x.parent_seq, IF(up.continues = 1 AND x.continues <> 1, 0, up.continues)
             FROM up
-            JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = up.parent_seq AND {HOLLOW[x]}
+            JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = up.parent_seq
+                                AND x.seq < up.hollow_seq AND {HOLLOW[x]}
         )
         SELECT up.seq, up.parent_seq, up.continues
           FROM up

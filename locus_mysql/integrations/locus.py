@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
@@ -29,6 +30,8 @@ from ..errors import ConfigError, CorruptCheckpoint, InvalidInput, LocusMySQLErr
 from .retention import FirstSaved
 from .state_texts import decode_state, encode_agent
 from .tenancy import Tenancy
+
+_LOG = logging.getLogger(__name__)
 
 #: Where a Locus run lists the saves of its turn that the turn's last save will supersede and delete. From
 #: ``locus.agent.runtime_loop.ITERATION_CHECKPOINTS_KEY`` of locus-sdk 3.0.1. Should another version use another name,
@@ -124,7 +127,7 @@ class LocusOperations:
             return None
         if not any(log.name == "messages" for log in found.logs):  # else Locus would make an empty state of it
             raise CorruptCheckpoint(f"What thread {thread_id!r} holds is not the state of an agent.")
-        return decode_state(found.text())
+        return decode_state(found.text(), thread_id)
 
     def list_checkpoints(self, thread_id: str, limit: int = 10) -> Operation[list[str]]:
         """Ids of a thread's checkpoints, newest first."""
@@ -146,7 +149,8 @@ class LocusOperations:
 
         A text belongs to the checkpoint that added it; system messages are left out, of long messages the first 10,000
         characters count. Words under three letters and MySQL's stop words are not found. What an unfinished turn said
-        is found once the turn is finished.
+        is found once the turn is finished. The score says which of the words a text holds, not how often; the rarer a
+        word is among the tenant's hits of this query, the more it counts.
 
         Returns:
             Dicts of ``thread_id``, ``checkpoint_id``, ``score``, ``snippet`` and ``created_at``.
@@ -244,7 +248,11 @@ class LocusOperations:
             batch: Threads looked up at a time.
 
         Returns:
-            How many messages were dropped, over all checkpoints.
+            How many messages were dropped, over all checkpoints: one that three of them held counts three times.
+
+        Raises:
+            CorruptCheckpoint: The one thread asked for has a damaged row, and was left as it is. Of all threads, such
+                are passed over with a warning in the log.
         """
         if older_than <= timedelta(0):
             raise InvalidInput("older_than must be positive.")
@@ -259,17 +267,21 @@ class LocusOperations:
         while True:
             page = yield from self.checkpoints.threads_with_old_messages(tenant, cutoff, after, batch)
             for found in page:
-                dropped += yield from self._purge_thread(tenant, found, cutoff)
                 after = found
+                try:
+                    dropped += yield from self._purge_thread(tenant, found, cutoff)
+                except CorruptCheckpoint as error:
+                    _LOG.warning("Old messages of a thread were not dropped: %s", error)
             if len(page) < batch:
                 return dropped
 
     def _purge_thread(self, tenant: str, thread_id: str, cutoff: datetime) -> Operation[int]:
-        dropped: dict[bytes, int] = {}
+        dropped: dict[str, int] = {}
 
-        def trim(text: bytes) -> NewCheckpoint:
-            state, count = trim_messages(decode_state(text), cutoff)
-            dropped[text] = count
+        def trim(checkpoint_id: str, text: bytes) -> NewCheckpoint:
+            state, count = trim_messages(decode_state(text, thread_id), cutoff)
+            # Asked again after an answer was lost, it finds nothing left to drop.
+            dropped[checkpoint_id] = max(count, dropped.get(checkpoint_id, 0))
             new = self._new(state, None, None, provisional=False)
             oldest = oldest_message_time(state)
             # An exchange that cannot be dropped does not make the thread come up again and again.

@@ -7,12 +7,13 @@ from operator import is_
 from typing import Any, NamedTuple
 
 from locus.core.messages import Message
-from pydantic import TypeAdapter
+
+from .serializers import serializer_of
 
 #: What a message takes in memory beside its text, roughly.
 MESSAGE_BYTES = 1_000
 
-_SERIALIZER = TypeAdapter(tuple[Message, ...]).serializer
+_SERIALIZER = serializer_of(tuple[Message, ...])
 
 
 def dump_messages(messages: Sequence[Message]) -> bytes:
