@@ -212,7 +212,10 @@ def own_config(own_server: LocalServer, own_sql: Callable[..., object]) -> Itera
 
 @pytest.fixture
 def table_contents(run_sql: Callable[..., tuple[Any, ...]], database: str) -> Callable[[], Any]:
-    """Every row of both tables of the test's schema, to be compared before and after."""
-    return lambda: tuple(
-        run_sql(f"SELECT * FROM {database}.locus_store_{table}") for table in ("threads", "checkpoints")
-    )
+    """Every row of the tables of the test's schema, to be compared before and after."""
+
+    def contents() -> dict[str, tuple[Any, ...]]:
+        tables = [name for (name,) in run_sql(f"SHOW TABLES FROM {database}")]
+        return {name: run_sql(f"SELECT * FROM {database}.{name}") for name in tables}
+
+    return contents

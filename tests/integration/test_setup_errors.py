@@ -242,7 +242,7 @@ async def test_a_table_that_is_missing_is_named_or_made(
     with pytest.raises(SchemaMismatch, match="locus_store_checkpoints"):
         await open_store(side, ddl_mode="validate").save("thread", {})
     await open_store(side).save("thread", {"a": 1})
-    assert tables(run_sql, database) == ["locus_store_checkpoints", "locus_store_threads"]
+    assert tables(run_sql, database) == ["locus_store_checkpoints", "locus_store_settled", "locus_store_threads"]
 
 
 @one_of_each
@@ -300,7 +300,7 @@ async def test_another_layout_is_refused_with_what_to_do(
 ) -> None:
     store = open_store(side)
     await store.save("thread", {"a": 1})
-    run_sql(f"ALTER TABLE {database}.locus_store_checkpoints COMMENT='locus-mysql layout {layout}'")
+    run_sql(f"ALTER TABLE {database}.locus_store_checkpoints COMMENT='locus-mysql layout {layout}, dicts'")
     with pytest.raises(SchemaMismatch, match=advice):
         await open_store(side, ddl_mode=ddl_mode).save("thread", {"a": 2})
     assert await store.load("thread") == {"a": 1}
@@ -336,7 +336,7 @@ async def test_search_without_the_index_is_told_also_when_nothing_is_checked(ope
 async def test_the_printed_schema_is_what_is_made(
     open_store: OpenStore, run_sql: RunSQL, database: str, side: str
 ) -> None:
-    for statement in Dialect("printed_").schema.create():
+    for statement in Dialect("printed_", "dicts").schema.create():
         run_sql(statement.sql.replace("TABLE IF NOT EXISTS `", f"TABLE IF NOT EXISTS {database}.`"))
     store = open_store(side, table_prefix="printed_", ddl_mode="validate")
     await store.save("thread", {"a": 1})
@@ -370,7 +370,7 @@ def test_twenty_processes_that_start_at_once_on_an_empty_database_all_save(
     with SyncCheckpointStore(config) as store:
         assert sorted(store.list_checkpoints("thread", 100)) == sorted(f"p{n}" for n in range(20))
         assert all(store.load("thread", f"p{n}") == {"name": f"p{n}"} for n in range(20))
-    assert tables(run_sql, database) == ["locus_store_checkpoints", "locus_store_threads"]
+    assert tables(run_sql, database) == ["locus_store_checkpoints", "locus_store_settled", "locus_store_threads"]
 
 
 # A server that takes no writes: the tests' own

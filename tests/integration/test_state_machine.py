@@ -30,7 +30,7 @@ STORES = st.sampled_from([0, 1])
 #: What an item is about; long ones make states that are stored as deltas.
 ITEMS = st.tuples(st.sampled_from(["apple", "plum", "pear", "fig"]), st.sampled_from([1, 300, 900]))
 
-TABLES = "locus_store_threads", "locus_store_checkpoints"
+TABLES = "locus_store_threads", "locus_store_checkpoints", "locus_store_settled"
 
 
 @dataclass
@@ -282,7 +282,7 @@ class Stores(RuleBasedStateMachine):
         for store in (0, 1):
             self.read_everything(store)
         self._check_search()
-        assert_sound(self.connection)
+        assert_sound(self.connection, "locus_store_")
 
     # Details
 
@@ -322,8 +322,7 @@ class Stores(RuleBasedStateMachine):
 
     def _forget(self, store: SyncCheckpointStore) -> None:
         """As after a restart."""
-        store._operations.checkpoints.known.begin_empty()
-        store._operations.checkpoints.recent.begin_empty()
+        store._operations.checkpoints.memory.begin_empty()
 
     def _name(self) -> str:
         return f"save-{self.saves}-{secrets.token_hex(3)}"

@@ -56,7 +56,7 @@ class TestCircles:
         await fill(store, "other")
         for turn in (1, 2, 3, 6):
             await store.delete("t", str(turn))
-        sql(f"UPDATE locus_checkpoints SET {CIRCLES[circle]} WHERE thread_id = 't'")
+        sql(f"UPDATE locus_store_checkpoints SET {CIRCLES[circle]} WHERE thread_id = 't'")
 
         reader = make_store()
         named = ["8", "7", "5", "4"]
@@ -74,8 +74,8 @@ class TestCircles:
         await reader.save("t", conversation(9), "9")
         await make_store(keep_checkpoints=2).save("t", conversation(9), "10")
         await reader.delete("t", "9")
-        sql("UPDATE locus_threads SET created_at = created_at - INTERVAL 3 DAY")
-        sql("UPDATE locus_checkpoints SET created_at = created_at - INTERVAL 3 DAY WHERE seq < 7")
+        sql("UPDATE locus_store_threads SET created_at = created_at - INTERVAL 3 DAY")
+        sql("UPDATE locus_store_checkpoints SET created_at = created_at - INTERVAL 3 DAY WHERE seq < 7")
         await reader.vacuum(1)
         await reader.copy_thread("t", "copy")
         assert await reader.load("copy") == conversation(9)
@@ -89,7 +89,7 @@ class TestCircles:
             f"('default', 't', {seq}, 'c{seq}', {seq - 1}, 0, RANDOM_BYTES(16), 'x', NOW())" for seq in range(2, 1_300)
         )
         sql(
-            "INSERT INTO locus_checkpoints (tenant, thread_id, seq, checkpoint_id, base_seq, continues, token, payload,"
+            "INSERT INTO locus_store_checkpoints (tenant, thread_id, seq, checkpoint_id, base_seq, continues, token, payload,"
             f" created_at) VALUES {rows}"
         )
         with pytest.raises(CorruptCheckpoint, match="of thread 't'"):
@@ -110,14 +110,14 @@ class TestPayloads:
         assert await plain.load("t") == conversation(6)
         await plain.save("t", conversation(7), "7")
         await fill(store, "other", 2)
-        kinds = {payload[:1] for (payload,) in sql("SELECT payload FROM locus_checkpoints WHERE thread_id = 't'")}
+        kinds = {payload[:1] for (payload,) in sql("SELECT payload FROM locus_store_checkpoints WHERE thread_id = 't'")}
         assert kinds == {b"\x01", b"\x02"}
         return plain
 
     async def assert_noticed(self, make_store: Make, filled: Any, sql: RunSQL, seq: int, payload: bytes) -> None:
         """The states of which the row is part are refused, by whom knows the rows and by others; all else is read."""
-        ((before,),) = sql("SELECT payload FROM locus_checkpoints WHERE thread_id = 't' AND seq = %s", seq)
-        sql("UPDATE locus_checkpoints SET payload = %s WHERE thread_id = 't' AND seq = %s", payload, seq)
+        ((before,),) = sql("SELECT payload FROM locus_store_checkpoints WHERE thread_id = 't' AND seq = %s", seq)
+        sql("UPDATE locus_store_checkpoints SET payload = %s WHERE thread_id = 't' AND seq = %s", payload, seq)
         reader = make_store(cache_bytes=0)
         for checkpoint_id in (str(seq), *(["7", None] if seq in _lineage(sql, 7) else [])):
             for store in (reader, filled):
@@ -127,13 +127,13 @@ class TestPayloads:
             if seq not in _lineage(sql, other):
                 assert await reader.load("t", str(other)) == conversation(other)
         assert await reader.load("other") == conversation(2)
-        sql("UPDATE locus_checkpoints SET payload = %s WHERE thread_id = 't' AND seq = %s", before, seq)
+        sql("UPDATE locus_store_checkpoints SET payload = %s WHERE thread_id = 't' AND seq = %s", before, seq)
         assert await filled.load("t") == conversation(7)
 
     async def test_bits_that_flip_and_bytes_that_are_gone_are_noticed(
         self, make_store: Make, filled: Any, sql: RunSQL
     ) -> None:
-        for seq, payload in sql("SELECT seq, payload FROM locus_checkpoints WHERE thread_id = 't'"):
+        for seq, payload in sql("SELECT seq, payload FROM locus_store_checkpoints WHERE thread_id = 't'"):
             for place in (0, 1, 5, 9, 20, len(payload) // 2, len(payload) - 1):
                 flipped = bytearray(payload)
                 flipped[place] ^= 1 << place % 8
@@ -142,8 +142,8 @@ class TestPayloads:
                 await self.assert_noticed(make_store, filled, sql, seq, payload[:end])
 
     async def test_payloads_that_are_swapped_are_noticed(self, make_store: Make, filled: Any, sql: RunSQL) -> None:
-        payloads = dict(sql("SELECT seq, payload FROM locus_checkpoints WHERE thread_id = 't'"))
-        ((elsewhere,),) = sql("SELECT payload FROM locus_checkpoints WHERE thread_id = 'other' AND seq = 1")
+        payloads = dict(sql("SELECT seq, payload FROM locus_store_checkpoints WHERE thread_id = 't'"))
+        ((elsewhere,),) = sql("SELECT payload FROM locus_store_checkpoints WHERE thread_id = 'other' AND seq = 1")
         assert len(payloads) == 7
         for one, other in itertools.permutations(payloads, 2):
             if other == one % 7 + 1:
@@ -155,7 +155,7 @@ class TestPayloads:
     ) -> None:
         compressor = zlib.compressobj(9, zlib.DEFLATED, -15)
         bomb = b"".join(compressor.compress(bytes(2**24)) for _ in range(8)) + compressor.flush()
-        ((token,),) = sql("SELECT token FROM locus_checkpoints WHERE thread_id = 't' AND seq = 1")
+        ((token,),) = sql("SELECT token FROM locus_store_checkpoints WHERE thread_id = 't' AND seq = 1")
         checksum = zlib.crc32(bomb, zlib.crc32(b"\x02" + token))
         await self.assert_noticed(make_store, filled, sql, 1, b"\x02" + struct.pack("<I", checksum) + bomb)
 
@@ -168,12 +168,12 @@ class TestPayloads:
     async def test_a_state_of_another_shape_is_a_corrupt_checkpoint(self, make_store: Make, sql: RunSQL) -> None:
         store = make_store(cache_bytes=0)
         await store.save("t", {"a": 1}, "1")
-        ((token,),) = sql("SELECT token FROM locus_checkpoints")
+        ((token,),) = sql("SELECT token FROM locus_store_checkpoints")
         for head in (b"[1]", b"5", b"{5}", b'{"a":1', b"null", b"", b'{"a":01}'):
             header = b'{"p":0,"t":0,"c":{},"l":[]}'
             body = struct.pack("<II", len(header), len(head)) + header + head
             checksum = struct.pack("<I", zlib.crc32(body, zlib.crc32(b"\x01" + token)))
-            sql("UPDATE locus_checkpoints SET payload = %s", b"\x01" + checksum + body)
+            sql("UPDATE locus_store_checkpoints SET payload = %s", b"\x01" + checksum + body)
             with pytest.raises(CorruptCheckpoint, match="thread 't'"):
                 await make_store().load("t")
             assert await store.search_data("a", 1) == []
@@ -181,7 +181,7 @@ class TestPayloads:
 
 def _lineage(sql: RunSQL, seq: int) -> set[int]:
     """The rows from which a state of the thread is put together."""
-    bases = dict(sql("SELECT seq, base_seq FROM locus_checkpoints WHERE thread_id = 't'"))
+    bases = dict(sql("SELECT seq, base_seq FROM locus_store_checkpoints WHERE thread_id = 't'"))
     lineage = {seq}
     while bases[seq] != seq:
         seq = bases[seq]
@@ -196,7 +196,9 @@ class TestOneAmongOthers:
         store = make_store()
         for number in range(120):
             await store.save(f"t{number}", {"secret": "sesame", "step": number % 2}, "one", metadata={"kind": "talk"})
-        sql("UPDATE locus_checkpoints SET payload = CONCAT(payload, 'x') WHERE thread_id IN ('t3', 't77', 't119')")
+        sql(
+            "UPDATE locus_store_checkpoints SET payload = CONCAT(payload, 'x') WHERE thread_id IN ('t3', 't77', 't119')"
+        )
         caplog.set_level(logging.WARNING)
 
         odd = {f"t{number}" for number in range(1, 120, 2)} - {"t3", "t77", "t119"}
@@ -217,7 +219,7 @@ class TestOneAmongOthers:
         for number in range(3):
             for checkpoint_id in "ab":
                 await store.save(f"t{number}", {"step": 1}, checkpoint_id, metadata={"kind": "talk"})
-        sql("UPDATE locus_checkpoints SET metadata = %s WHERE thread_id = 't1' AND checkpoint_id = 'b'", damage)
+        sql("UPDATE locus_store_checkpoints SET metadata = %s WHERE thread_id = 't1' AND checkpoint_id = 'b'", damage)
         caplog.set_level(logging.WARNING)
 
         reader = make_store()
