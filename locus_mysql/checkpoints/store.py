@@ -67,7 +67,11 @@ class StoreOperations:
         return (yield from self.checkpoints.save(self._tenant, thread_id, new))
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[State | None]:
-        """The state of a checkpoint, or of the newest of a thread; None if there is none."""
+        """The state of a checkpoint, or of the newest of a thread; None if there is none.
+
+        Raises:
+            CorruptCheckpoint: A row of it was changed or is gone, or it is not a state. Names row and thread.
+        """
         found = yield from self.checkpoints.load(self._tenant, thread_id, checkpoint_id)
         return None if found is None else decode_state_text(found.text(), thread_id)
 
@@ -129,7 +133,8 @@ class StoreOperations:
     def search_data(self, path: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
         """Threads whose newest state holds a value under a top-level key, as MySQL's ``JSON_CONTAINS`` tells it.
 
-        Reads every thread's newest state until enough are found; for what is asked often, use metadata.
+        Reads every thread's newest state until enough are found; for what is asked often, use metadata. States that are
+        damaged are left out, with a warning in the log.
 
         Returns:
             Dicts of ``thread_id``, ``checkpoint_id`` and ``data``, most recently saved first.

@@ -58,7 +58,7 @@ WITH found AS (
    WHERE MATCH (c.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) AND c.tenant = %s AND {LIVE}
 ), best AS (
   SELECT found.thread_id, found.seq, found.created_at, {score} AS score
-    FROM found, (SELECT COUNT(*) AS hits{counts} FROM found) AS held
+    FROM found{held}
    ORDER BY score DESC, found.created_at DESC, found.seq DESC
    LIMIT %s
 )
@@ -80,6 +80,9 @@ SELECT /*+ SET_VAR(cte_max_recursion_depth = 1000000) */
        SELECT checkpoint_id, created_at FROM heirs WHERE checkpoint_id IS NOT NULL ORDER BY seq LIMIT 1) AS heir
  ORDER BY best.score DESC, heir.created_at DESC, best.seq DESC
 """
+
+# How many hits there are, and how many of them hold each part of the query.
+COUNT_HITS = ", (SELECT COUNT(*) AS hits{counts} FROM found) AS held"
 
 # The newest checkpoint of each of the most recent threads. Each is the first row of a walk backwards along the primary
 # key, all of which the order must name: by seq alone, MySQL 9.7 sorts all rows of the thread.
@@ -234,8 +237,9 @@ class QueryStatements(Statements):
         holds = "MATCH (c.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) > 0"
         flags = "".join(f",\n         {holds} AS holds{n}" for n in places)
         counts = "".join(f", SUM(holds{n}) AS hits{n}" for n in places)
+        held = COUNT_HITS.replace("{counts}", counts) if places else ""
         score = " + ".join(f"IF(found.holds{n}, LN(1 + held.hits / held.hits{n}), 0)" for n in places) or "LN(2)"
-        text = SEARCH.replace("{flags}", flags).replace("{counts}", counts).replace("{score}", score)
+        text = SEARCH.replace("{flags}", flags).replace("{held}", held).replace("{score}", score)
         return Statement(self._text(text), (*(parts[n] for n in places), query, tenant, limit, tenant))
 
     def list_with_metadata(self, tenant: str, limit: int) -> Statement:

@@ -120,7 +120,11 @@ class LocusOperations:
         return (yield from self.checkpoints.save(tenant, thread_id, new))
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[AgentState | None]:
-        """The state of a checkpoint, or of a thread's newest; None if there is none. One round trip."""
+        """The state of a checkpoint, or of a thread's newest; None if there is none. One round trip.
+
+        Raises:
+            CorruptCheckpoint: A row of it was changed or is gone, or it is not an agent's state. Names the thread.
+        """
         check_thread_id(thread_id)
         found = yield from self.checkpoints.load(self.tenancy.of(thread_id), thread_id, checkpoint_id)
         if found is None:
@@ -207,7 +211,8 @@ class LocusOperations:
     def search_data(self, path: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
         """Threads whose newest state holds a value under a top-level field, as MySQL's ``JSON_CONTAINS`` tells it.
 
-        Reads every thread's newest state until enough are found; for what is asked often, use metadata.
+        Reads every thread's newest state until enough are found; for what is asked often, use metadata. States that are
+        damaged are left out, with a warning in the log.
 
         Returns:
             Dicts of ``thread_id``, ``checkpoint_id`` and ``data``, most recently saved first.
