@@ -102,7 +102,7 @@ class Member:
         """Become a member, or with ``bootstrap`` the first one."""
         if bootstrap:
             self.run("SET GLOBAL group_replication_bootstrap_group = 1")
-        self.run(f"START GROUP_REPLICATION USER = 'root', PASSWORD = '{self._password}'")  # noqa: S608
+        self.run(f"START GROUP_REPLICATION USER = 'root', PASSWORD = '{self._password}'")
         if bootstrap:
             self.run("SET GLOBAL group_replication_bootstrap_group = 0")
 
@@ -212,6 +212,4 @@ class ReplicationGroup:
 def free_ports(count: int) -> list[int]:
     """Ports of 127.0.0.1 that nobody listens on, all different."""
     with contextlib.ExitStack() as probes:
-        return [
-            probes.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1] for _ in range(count)
-        ]
+        return [probes.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1] for _ in range(count)]
