@@ -69,6 +69,8 @@ def explain(error: DriverError, config: MySQLConfig) -> LocusMySQLError:
     where = ", ".join(str(endpoint) for endpoint in config.endpoints)
     if isinstance(error, NoPrimary):
         return _explain_all(error, where, config)
+    if isinstance(error, NotAMember):
+        return Unavailable(f"{_clause(error)}. Try again when it is, or name the other members among hosts=.")
     if isinstance(error, ConnectionLost):
         return Unavailable(
             f"No answer from MySQL at {where}: {_clause(error)}. Check that the server runs and that host, port and "

@@ -11,7 +11,7 @@ import secrets
 import signal
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -75,9 +75,12 @@ class Member:
         """Wait until it has carried these transactions out."""
         assert self.run(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', {GROUP_TAKES_S:g})")[0][0] == 0
 
-    def lag(self) -> None:
-        """Receive what the group does, but carry it out no more, until it joins anew."""
-        self.run("STOP REPLICA SQL_THREAD FOR CHANNEL 'group_replication_applier'")
+    @contextmanager
+    def lagging(self, database: str) -> Iterator[None]:
+        """Let it receive what the group does, but carry out nothing that concerns the tables of a schema."""
+        with self.open() as connection, connection.cursor() as cursor:
+            cursor.execute(f"LOCK TABLES {database}.locus_threads READ, {database}.locus_checkpoints READ")
+            yield
 
     def freeze(self) -> None:
         """Stop its process where it is; the system goes on to accept connections for it."""

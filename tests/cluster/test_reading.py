@@ -10,11 +10,10 @@ import pytest
 
 from locus_mysql.errors import ReadOnlyServer, Unavailable
 
-from .conftest import EVERY_SIDE, Group, Member, Store
+from .conftest import EVERY_SIDE, Group, Store
 
 OpenStore = Callable[..., Store]
 
-every_side = pytest.mark.parametrize("side", EVERY_SIDE)
 one_of_each = pytest.mark.parametrize("side", ["mysql-connector-async", "pymysql-sync"])
 SECRET = "Correct-horse-1"
 
@@ -32,57 +31,43 @@ def plain_user(group: Group, database: str) -> Iterator[dict[str, str]]:
     group.primary().run(f"DROP USER {user}")
 
 
-@pytest.fixture
-def lagging(group: Group) -> Iterator[Member]:
-    """A secondary that a test may let lag."""
-    member, _ = group.secondaries()
-    yield member
-    member.run("STOP GROUP_REPLICATION")  # waits in vain for its applier otherwise
-    member.join()
-
-
 async def test_a_load_never_comes_from_a_secondary_that_lags(
-    group: Group, open_store: OpenStore, lagging: Member, plain_user: dict[str, str], database: str
+    group: Group, open_store: OpenStore, plain_user: dict[str, str], database: str
 ) -> None:
-    primary = group.primary()
+    primary, (behind, _) = group.primary(), group.secondaries()
     before = open_store("pymysql-sync", primary)
     await before.save("thread", {"turn": 1}, "first")
-    lagging.wait_for(primary.executed())
-    lagging.lag()
-    for number, side in enumerate((*EVERY_SIDE, *EVERY_SIDE), 2):
-        await before.save("thread", {"turn": number}, f"turn {number}")
-        user = plain_user if number % 2 else {}
-        fresh = open_store(side, lagging, primary, **user)
-        assert await fresh.load("thread") == {"turn": number}
-        assert (await fresh.list_checkpoints("thread"))[0] == f"turn {number}"
-        assert await fresh.save("thread", {"turn": number, "by": side}, side) == side
-        assert (await fresh.history("thread"))[0]["parent_id"] == f"turn {number}"
-        await fresh.close()
-    assert lagging.run(f"SELECT COUNT(*) FROM {database}.locus_checkpoints") == ((1,),)
+    behind.wait_for(primary.executed())
+    with behind.lagging(database):
+        for turn, side in enumerate((*EVERY_SIDE, *EVERY_SIDE), 2):
+            await before.save("thread", {"turn": turn}, f"turn {turn}")
+            fresh = open_store(side, behind, primary, **(plain_user if turn > len(EVERY_SIDE) + 1 else {}))
+            assert await fresh.load("thread") == {"turn": turn}
+            assert (await fresh.list_checkpoints("thread"))[0] == f"turn {turn}"
+            await fresh.save("thread", {"turn": turn, "by": side}, f"{side} {turn}")
+            assert (await fresh.history("thread"))[0]["parent_id"] == f"turn {turn}"
+            await fresh.close()
+        assert behind.run(f"SELECT COUNT(*) FROM {database}.locus_checkpoints") == ((1,),)
     await before.close()
 
 
 async def test_a_process_that_only_reads_follows_a_primary_that_was_moved(
-    group: Group, open_store: OpenStore, lagging: Member
+    group: Group, open_store: OpenStore, database: str
 ) -> None:
-    old = group.primary()
-    new = next(member for member in group.secondaries() if member is not lagging)
-    readers = {side: open_store(side, old, lagging, new) for side in EVERY_SIDE}
-    writer = open_store("pymysql-sync", old, new)
+    old, (new, _) = group.primary(), group.secondaries()
+    readers = {side: open_store(side, old, new) for side in EVERY_SIDE}
+    writer = open_store("pymysql-sync", new, old)
     await writer.save("thread", {"turn": 1})
     for reader in readers.values():
         assert await reader.load("thread") == {"turn": 1}
     old.run(f"SELECT group_replication_set_as_primary('{new.server_id}')")
-    old.lag()
-    try:
+    with old.lagging(database):
         await writer.save("thread", {"turn": 2})
-        assert old.run("SELECT @@super_read_only") == ((1,),)
         for reader in readers.values():
             assert await reader.load("thread") == {"turn": 2}
-            await reader.close()
-    finally:
-        old.join()
-        await writer.close()
+        assert old.run(f"SELECT COUNT(*) FROM {database}.locus_checkpoints") == ((1,),)
+    for store in (writer, *readers.values()):
+        await store.close()
 
 
 @one_of_each

@@ -498,6 +498,70 @@ async def test_two_tasks_refused_at_once_move_on_to_the_next_server_too(
     await pool.close()
 
 
+@every_side
+async def test_a_load_comes_from_the_server_that_takes_writes_though_a_replica_is_named_first(
+    open_store: OpenStore, replica_and_primary: tuple[MySQLConfig, MySQLConfig], side: str
+) -> None:
+    config, primary = replica_and_primary
+    await open_store("pymysql-sync", config=primary).save("there", {"a": 1}, "newest")
+    store = open_store(side, config=config)
+    assert await store.load("there") == {"a": 1}
+    assert (await store.list_checkpoints("there"))[0] == "newest"
+    assert not (await store.health_check())["read_only"]
+    (replica, _) = config.endpoints
+    alone = open_store(side, config=config.model_copy(update={"hosts": (str(replica),)}))
+    assert await alone.load("there") == {"a": 0}
+
+
+@every_side
+async def test_a_load_never_comes_from_a_server_that_takes_no_writes_any_more(
+    open_store: OpenStore,
+    replica_and_primary: tuple[MySQLConfig, MySQLConfig],
+    own_sql: RunSQL,
+    read_only: Callable[[], None],
+    side: str,
+) -> None:
+    config, primary = replica_and_primary
+    own_sql("SET GLOBAL super_read_only = 0")
+    own_sql("SET GLOBAL read_only = 0")
+    store = open_store(side, config=config)
+    assert await store.load("there") == {"a": 0}
+    read_only()
+    await open_store("pymysql-sync", config=primary).save("there", {"a": 1})
+    assert await store.load("there") == {"a": 1}
+
+
+@every_side
+@pytest.mark.parametrize("missing", ["the database", "the user", "nothing but a server"])
+async def test_a_server_that_cannot_serve_is_passed_over(
+    open_store: OpenStore,
+    replica_and_primary: tuple[MySQLConfig, MySQLConfig],
+    own_sql: RunSQL,
+    side: str,
+    missing: str,
+) -> None:
+    config, primary = replica_and_primary
+    own_sql("SET GLOBAL super_read_only = 0")
+    own_sql("SET GLOBAL read_only = 0")
+    first = config.hosts[0]
+    if missing == "the database":
+        own_sql(f"DROP DATABASE {config.database}")
+    elif missing == "the user":
+        own_sql(f"ALTER USER {config.user} ACCOUNT LOCK")
+    else:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            first = f"127.0.0.1:{listener.getsockname()[1]}"
+    try:
+        store = open_store(side, config=config.model_copy(update={"hosts": (first, config.hosts[1])}))
+        await store.save("thread", {"a": 1})
+        assert await open_store("pymysql-sync", config=primary).load("thread") == {"a": 1}
+        only = open_store(side, config=config.model_copy(update={"hosts": (first, first)}))
+        with pytest.raises((DatabaseMissing, AuthenticationFailed, Unavailable), match=first):
+            await only.load("thread")
+    finally:
+        own_sql(f"CREATE DATABASE IF NOT EXISTS {config.database}")
+
+
 @one_of_each
 async def test_all_servers_read_only_is_told_at_the_deadline(
     open_store: OpenStore, own_config: MakeConfig, read_only: Callable[[], None], side: str

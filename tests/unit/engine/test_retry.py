@@ -70,6 +70,7 @@ NOT_LET_IN = ServerError(1045, "Access denied")
         ([READ_ONLY_ONE, READ_ONLY_ONE], True, True, ReadOnlyServer, "at b takes no writes"),
         ([READ_ONLY_ONE, UNREACHED], True, True, Unavailable, "Cannot connect"),
         ([RECOVERING_ONE, READ_ONLY_ONE], True, True, Unavailable, "no working member"),
+        ([RECOVERING_ONE, RECOVERING_ONE], True, True, Unavailable, "no working member"),
         ([UNREACHED, UNREACHED], True, False, Unavailable, "Cannot connect"),
         ([NOT_LET_IN, UNREACHED], True, False, Unavailable, "Access denied"),
         ([NOT_LET_IN, NOT_LET_IN], False, False, AuthenticationFailed, "user and password"),
