@@ -88,15 +88,22 @@ class SyncWatch:
         self.calls.end(connection)
 
     def _watch(self) -> None:
-        while True:
-            time.sleep(LOOK_EVERY_S)
-            with self._lock:
-                if self.calls.at_rest():
-                    self._thread = None
-                    return
+        try:
+            while not self._rests():
                 suspect = self.calls.suspect()
-            if suspect is not None:
-                self._look(suspect)
+                if suspect is not None:
+                    self._look(suspect)
+                time.sleep(LOOK_EVERY_S)
+        except BaseException:
+            self._thread = None  # the next call starts another one
+            raise
+
+    def _rests(self) -> bool:
+        with self._lock:
+            if self.calls.at_rest():
+                self._thread = None
+                return True
+        return False
 
 
 class AsyncWatch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -13,24 +13,28 @@ from .conftest import EVERY_SIDE, Group, Member, Store
 
 OpenStore = Callable[..., Store]
 
-every_side = pytest.mark.parametrize("side", EVERY_SIDE)
-
 #: The default of ``retry_deadline_s``; a call that follows the new primary ends within it.
 DEADLINE_S = 30.0
+
+#: More than a few calls take, and less than any time-out.
+OF_NO_TIME_OUT_S = 5.0
 
 
 def state_of(turns: int) -> dict[str, Any]:
     return {"turns": turns, "messages": [f"turn {turn}" for turn in range(turns)]}
 
 
-async def save_and_load(store: Store, side: str) -> float:
-    """Save the second turn and load it; the seconds that the longest of the two calls took."""
-    longest = 0.0
-    for call, expected in ((store.save(side, state_of(2), "second"), "second"), (store.load(side), state_of(2))):
+async def call_many(store: Store, side: str) -> float:
+    """Save the second turn of three threads and load two others, all at once; the seconds of the longest call."""
+
+    async def timed(call: Awaitable[Any], expected: Any) -> float:
         began = time.monotonic()
         assert await call == expected
-        longest = max(longest, time.monotonic() - began)
-    return longest
+        return time.monotonic() - began
+
+    saves = (timed(store.save(f"{side} {number}", state_of(2), "second"), "second") for number in range(3))
+    loads = (timed(store.load(f"{side} {number}"), state_of(1)) for number in (3, 4))
+    return max(await asyncio.gather(*saves, *loads))
 
 
 async def wait_until_another_is_elected(group: Group, old: Member) -> Member:
@@ -44,32 +48,73 @@ async def wait_until_another_is_elected(group: Group, old: Member) -> Member:
     raise AssertionError("no other primary was elected")
 
 
-@pytest.mark.parametrize("way", ["freeze", "kill"])
+@pytest.mark.parametrize(
+    ("way", "pinged"), [("freeze", False), ("freeze", True), ("kill", False)], ids=["frozen", "frozen idle", "killed"]
+)
 async def test_calls_follow_the_primary_that_is_elected_when_the_old_one_says_no_more(
-    group: Group, open_store: OpenStore, way: str
+    group: Group, open_store: OpenStore, way: str, pinged: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = group.primary()
     stores = {side: open_store(side, old, *group.secondaries()) for side in EVERY_SIDE}
-    for side, store in stores.items():
-        await store.save(side, state_of(1), "first")
-    # Each has several connections, so that one that did not drop all of them would pay for each.
-    await asyncio.gather(*(store.load(side) for side, store in stores.items() for _ in range(3)))
+    for side, store in stores.items():  # several connections each: not every one of them may cost a time-out
+        await asyncio.gather(*(store.save(f"{side} {number}", state_of(1), "first") for number in range(5)))
+    if pinged:
+        monkeypatch.setattr("locus_mysql.engine.pool.PING_AFTER_S", 0.0)
     getattr(old, way)()
-    took = await asyncio.gather(*(save_and_load(store, side) for side, store in stores.items()))
+    took = await asyncio.gather(*(call_many(store, side) for side, store in stores.items()))
     assert max(took) < DEADLINE_S, dict(zip(stores, took, strict=True))
-    print(way, {side: round(seconds, 1) for side, seconds in zip(stores, took, strict=True)})
     new = await wait_until_another_is_elected(group, old)
     for side, store in stores.items():
-        began = time.monotonic()
-        assert await store.list_checkpoints(side) == ["second", "first"]
         fresh = open_store(side, new)
-        assert await fresh.list_checkpoints(side) == ["second", "first"]
-        assert time.monotonic() - began < 5
+        began = time.monotonic()
+        for either in (store, fresh):
+            assert await either.list_checkpoints(f"{side} 0") == ["second", "first"]
+            assert await either.load(f"{side} 2") == state_of(2)
+            assert await either.list_checkpoints(f"{side} 4") == ["first"]
+        assert time.monotonic() - began < OF_NO_TIME_OUT_S
         await fresh.close()
     old.thaw()
     for side, store in stores.items():
-        assert await store.load(side) == state_of(2)
-        await store.save(side, state_of(3), "third")
+        assert await store.load(f"{side} 0") == state_of(2)
+        await store.save(f"{side} 0", state_of(3), "third")
+        assert (await open_once(open_store, side, new, f"{side} 0")) == state_of(3)
         began = time.monotonic()
         await store.close()
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < OF_NO_TIME_OUT_S
+
+
+async def open_once(open_store: OpenStore, side: str, member: Member, thread_id: str) -> Any:
+    """What a new process loads from this member."""
+    store = open_store(side, member)
+    try:
+        return await store.load(thread_id)
+    finally:
+        await store.close()
+
+
+async def test_with_the_primary_frozen_a_store_is_closed_at_once_and_a_new_process_finds_the_new_primary(
+    group: Group, open_store: OpenStore
+) -> None:
+    old, others = group.primary(), group.secondaries()
+    idle = {side: open_store(side, old, *others) for side in EVERY_SIDE}
+    for store in idle.values():
+        await store.save("thread", state_of(1))
+        await asyncio.gather(*(store.load("thread") for _ in range(4)))
+    old.freeze()
+    for side, store in idle.items():
+        began = time.monotonic()
+        await store.close()
+        assert time.monotonic() - began < OF_NO_TIME_OUT_S, side
+    new = await wait_until_another_is_elected(group, old)
+    assert new in others
+    stores = {side: open_store(side, old, *others, connect_timeout_s=2.0) for side in EVERY_SIDE}
+
+    async def first_call(store: Store) -> float:
+        began = time.monotonic()
+        assert await store.load("thread") == state_of(1)
+        return time.monotonic() - began
+
+    took = await asyncio.gather(*(first_call(store) for store in stores.values()))
+    assert max(took) < 2.0 + OF_NO_TIME_OUT_S, dict(zip(stores, took, strict=True))
+    for store in stores.values():
+        await store.close()

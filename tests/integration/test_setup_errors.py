@@ -17,6 +17,7 @@ from locus_mysql.dialect import Dialect, Statement
 from locus_mysql.drivers.base import ServerError
 from locus_mysql.drivers.registry import find_driver
 from locus_mysql.engine.pool import AsyncPool, SyncPool
+from locus_mysql.engine.watch import SUSPICION_S
 from locus_mysql.errors import (
     AuthenticationFailed,
     DatabaseMissing,
@@ -210,6 +211,7 @@ async def test_a_user_who_lacks_a_privilege_is_told_which(
     table_contents: Callable[[], Any],
     side: str,
     missing: str,
+    error: type[Exception],
 ) -> None:
     await open_store(side).save("thread", {"a": 1}, "c1")
     before = table_contents()
@@ -532,13 +534,17 @@ async def test_a_load_never_comes_from_a_server_that_takes_no_writes_any_more(
 
 
 @every_side
-@pytest.mark.parametrize("missing", ["the database", "the user", "nothing but a server"])
+@pytest.mark.parametrize(
+    ("missing", "error"),
+    [("the database", DatabaseMissing), ("the user", AuthenticationFailed), ("the server", Unavailable)],
+)
 async def test_a_server_that_cannot_serve_is_passed_over(
     open_store: OpenStore,
     replica_and_primary: tuple[MySQLConfig, MySQLConfig],
     own_sql: RunSQL,
     side: str,
     missing: str,
+    error: type[Exception],
 ) -> None:
     config, primary = replica_and_primary
     own_sql("SET GLOBAL super_read_only = 0")
@@ -556,10 +562,36 @@ async def test_a_server_that_cannot_serve_is_passed_over(
         await store.save("thread", {"a": 1})
         assert await open_store("pymysql-sync", config=primary).load("thread") == {"a": 1}
         only = open_store(side, config=config.model_copy(update={"hosts": (first, first)}))
-        with pytest.raises((DatabaseMissing, AuthenticationFailed, Unavailable), match=first):
+        with pytest.raises(error, match=first):
             await only.load("thread")
     finally:
         own_sql(f"CREATE DATABASE IF NOT EXISTS {config.database}")
+
+
+@pytest.mark.slow
+def test_a_slow_call_is_not_taken_for_a_frozen_server_though_another_takes_writes(
+    replica_and_primary: tuple[MySQLConfig, MySQLConfig], own_sql: RunSQL
+) -> None:
+    config, _ = replica_and_primary
+    own_sql("SET GLOBAL super_read_only = 0")
+    own_sql("SET GLOBAL read_only = 0")
+    pool = SyncPool(config, find_driver("pymysql"))
+    with pool.connection() as connection:
+        assert connection.execute((Statement("SELECT SLEEP(%s)", (int(3 * SUSPICION_S),)),))[0].rows == [(0,)]
+    pool.close()
+
+
+@pytest.mark.slow
+async def test_a_slow_awaited_call_is_not_either(
+    replica_and_primary: tuple[MySQLConfig, MySQLConfig], own_sql: RunSQL
+) -> None:
+    config, _ = replica_and_primary
+    own_sql("SET GLOBAL super_read_only = 0")
+    own_sql("SET GLOBAL read_only = 0")
+    pool = AsyncPool(config, find_driver("aiomysql"))
+    async with pool.connection() as connection:
+        assert (await connection.execute((Statement("SELECT SLEEP(%s)", (int(3 * SUSPICION_S),)),)))[0].rows == [(0,)]
+    await pool.close()
 
 
 @one_of_each
