@@ -16,7 +16,7 @@ MEMBERS = Statement(
 NO_LONGER_WRITTEN = "this server takes no writes"
 
 #: Fails on a server that takes no writes, so that nothing behind it in a packet is carried out there. MySQL has no
-#: statement that raises an error of one's own outside of a stored program. Takes 3 µs of the server.
+#: statement that raises an error of one's own outside of a stored program. It makes a packet 0.02 ms longer.
 ONLY_WHERE_WRITTEN = Statement(
     f"DO UUID_TO_BIN(IF(@@GLOBAL.read_only, '{NO_LONGER_WRITTEN}', '00000000000000000000000000000000'))"
 )

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from .conftest import EVERY_SIDE, Group, Member, Store
+from .conftest import EVERY_SIDE, GROUP_TAKES_S, Group, Member, Store
 
 OpenStore = Callable[..., Store]
 
-#: The default of ``retry_deadline_s``; a call that follows the new primary ends within it.
-DEADLINE_S = 30.0
+#: Calls that wait for an old primary end this long after another was elected.
+FOLLOWED_WITHIN_S = 10.0
 
 #: More than a few calls take, and less than any time-out.
 OF_NO_TIME_OUT_S = 5.0
@@ -25,26 +25,25 @@ def state_of(turns: int) -> dict[str, Any]:
 
 
 async def call_many(store: Store, side: str) -> float:
-    """Save the second turn of three threads and load two others, all at once; the seconds of the longest call."""
+    """Save the second turn of three threads and load two others, all at once; when the last of these calls ended."""
 
-    async def timed(call: Awaitable[Any], expected: Any) -> float:
-        began = time.monotonic()
+    async def check(call: Awaitable[Any], expected: Any) -> float:
         assert await call == expected
-        return time.monotonic() - began
+        return time.monotonic()
 
-    saves = (timed(store.save(f"{side} {number}", state_of(2), "second"), "second") for number in range(3))
-    loads = (timed(store.load(f"{side} {number}"), state_of(1)) for number in (3, 4))
+    saves = (check(store.save(f"{side} {number}", state_of(2), "second"), "second") for number in range(3))
+    loads = (check(store.load(f"{side} {number}"), state_of(1)) for number in (3, 4))
     return max(await asyncio.gather(*saves, *loads))
 
 
-async def wait_until_another_is_elected(group: Group, old: Member) -> Member:
-    others = [member for member in group.members if member is not old]
-    end = time.monotonic() + 60
+def wait_until_another_is_elected(group: Group, old: Member) -> tuple[Member, float]:
+    """The new primary, and when it was."""
+    end = time.monotonic() + GROUP_TAKES_S
     while time.monotonic() < end:
-        for member in others:
-            if member.view().get(member.port, ("", ""))[1] == "PRIMARY":
-                return member
-        await asyncio.sleep(0.2)
+        for member in group.members:
+            if member is not old and member.view().get(member.port, ("", ""))[1] == "PRIMARY":
+                return member, time.monotonic()
+        time.sleep(0.1)
     raise AssertionError("no other primary was elected")
 
 
@@ -55,15 +54,18 @@ async def test_calls_follow_the_primary_that_is_elected_when_the_old_one_says_no
     group: Group, open_store: OpenStore, way: str, pinged: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = group.primary()
-    stores = {side: open_store(side, old, *group.secondaries()) for side in EVERY_SIDE}
+    # A deadline that a slow machine's election does not miss; the default is 30 s.
+    stores = {side: open_store(side, old, *group.secondaries(), retry_deadline_s=90) for side in EVERY_SIDE}
     for side, store in stores.items():  # several connections each: not every one of them may cost a time-out
         await asyncio.gather(*(store.save(f"{side} {number}", state_of(1), "first") for number in range(5)))
     if pinged:
         monkeypatch.setattr("locus_mysql.engine.pool.PING_AFTER_S", 0.0)
     getattr(old, way)()
-    took = await asyncio.gather(*(call_many(store, side) for side, store in stores.items()))
-    assert max(took) < DEADLINE_S, dict(zip(stores, took, strict=True))
-    new = await wait_until_another_is_elected(group, old)
+    election = asyncio.create_task(asyncio.to_thread(wait_until_another_is_elected, group, old))
+    ended = await asyncio.gather(*(call_many(store, side) for side, store in stores.items()))
+    new, elected = await election
+    waited = {side: end - elected for side, end in zip(stores, ended, strict=True)}
+    assert max(waited.values()) < FOLLOWED_WITHIN_S, waited
     for side, store in stores.items():
         fresh = open_store(side, new)
         began = time.monotonic()
@@ -105,7 +107,7 @@ async def test_with_the_primary_frozen_a_store_is_closed_at_once_and_a_new_proce
         began = time.monotonic()
         await store.close()
         assert time.monotonic() - began < OF_NO_TIME_OUT_S, side
-    new = await wait_until_another_is_elected(group, old)
+    new, _ = wait_until_another_is_elected(group, old)
     assert new in others
     stores = {side: open_store(side, old, *others, connect_timeout_s=2.0) for side in EVERY_SIDE}
 
