@@ -45,8 +45,9 @@ class MySQLConfig(BaseModel):
         host: Host name or address of the server.
         port: TCP port.
         unix_socket: Path of the server's socket; used instead of host and port.
-        hosts: Several servers, ``host`` or ``host:port``, tried in this order at each new connection; used instead of
-            ``host``. Writes need the primary: a server that is read-only is passed over.
+        hosts: Several servers, ``host`` or ``host:port``, used instead of ``host``. All calls go to the primary, which
+            is found by asking them in this order: one that is read-only, no working member of its group or without
+            the database is passed over.
         user: Account name.
         password: Its password. Shown nowhere.
         database: The database (schema) that holds the tables; it must exist.

@@ -16,6 +16,7 @@ from .bootstrap import ensure_schema
 from .operation import Batch, Operation, Results
 from .pool import AsyncPool
 from .retry import Retry
+from .topology import Topology
 from .transaction import ROLLBACK, is_transaction, to_return, to_send
 
 T = TypeVar("T")
@@ -33,6 +34,7 @@ class AsyncEngine:
         self._config = config
         self._dialect = dialect
         self._driver = find_driver(config.driver)
+        self._topology = Topology(config.endpoints)
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPool] = WeakKeyDictionary()
         self._abandoned: list[object] = []
         self._lock = threading.Lock()  # of _pools: loops of other threads open theirs meanwhile
@@ -117,7 +119,7 @@ class AsyncEngine:
                     if other.is_closed():
                         stale.abort()
                         del self._pools[other]
-                pool = self._pools[loop] = AsyncPool(self._config, self._driver)
+                pool = self._pools[loop] = AsyncPool(self._config, self._driver, self._topology)
         return pool
 
 

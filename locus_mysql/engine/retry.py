@@ -11,6 +11,7 @@ from ..config import MySQLConfig
 from ..drivers.base import ConnectionLost, DriverError, ServerError
 from .failures import DUPLICATE, GUARD_FAILED, explain, may_pass
 from .operation import Duplicate, Outdated
+from .topology import NoPrimary
 
 #: Waits grow from the first to the longest, each drawn at random up to its bound, so that writers part ways.
 FIRST_WAIT_S = 0.02
@@ -76,7 +77,8 @@ class Retry:
             self.fate_unknown = True
         wait_s = random.uniform(self._wait_s / 2, self._wait_s)  # noqa: S311 - spreads load, guards no secret
         self._wait_s = min(2 * self._wait_s, LONGEST_WAIT_S)
-        hopeless = not may_pass(error, self._config) or (connecting and not self._reached)
+        nobody_answered = connecting or (isinstance(error, NoPrimary) and not error.answered)
+        hopeless = not may_pass(error, self._config) or (nobody_answered and not self._reached)
         if hopeless or self._clock() + wait_s > self._deadline:
             raise explain(error, self._config) from error
         return wait_s

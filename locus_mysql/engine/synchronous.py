@@ -15,6 +15,7 @@ from .bootstrap import ensure_schema
 from .operation import Batch, Operation, Results
 from .pool import SyncPool
 from .retry import Retry
+from .topology import Topology
 from .transaction import ROLLBACK, is_transaction, to_return, to_send
 
 T = TypeVar("T")
@@ -32,7 +33,8 @@ class SyncEngine:
         self._config = config
         self._dialect = dialect
         self._driver = find_driver(config.driver)
-        self._pool = SyncPool(config, self._driver)
+        self._topology = Topology(config.endpoints)
+        self._pool = SyncPool(config, self._driver, self._topology)
         self._abandoned: list[object] = []
         self._process = os.getpid()
         self._lock = threading.Lock()
@@ -95,7 +97,7 @@ class SyncEngine:
         with self._lock:
             if self._process != os.getpid():
                 self._abandoned.append(self._pool)  # not freed: freeing might speak on the parent's connections
-                self._pool = SyncPool(self._config, self._driver)
+                self._pool = SyncPool(self._config, self._driver, self._topology)
                 self._process = os.getpid()  # last: others then go on without the lock
             return self._pool
 

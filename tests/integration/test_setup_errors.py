@@ -17,6 +17,7 @@ from locus_mysql.dialect import Dialect, Statement
 from locus_mysql.drivers.base import ServerError
 from locus_mysql.drivers.registry import find_driver
 from locus_mysql.engine.pool import AsyncPool, SyncPool
+from locus_mysql.engine.watch import SUSPICION_S
 from locus_mysql.errors import (
     AuthenticationFailed,
     DatabaseMissing,
@@ -210,6 +211,7 @@ async def test_a_user_who_lacks_a_privilege_is_told_which(
     table_contents: Callable[[], Any],
     side: str,
     missing: str,
+    error: type[Exception],
 ) -> None:
     await open_store(side).save("thread", {"a": 1}, "c1")
     before = table_contents()
@@ -495,6 +497,100 @@ async def test_two_tasks_refused_at_once_move_on_to_the_next_server_too(
         await one.__aexit__(ServerError, refusal, None)
     async with pool.connection() as connection:
         assert (await connection.execute((Statement("SELECT @@port"),)))[0].rows[0][0] == primary.port
+    await pool.close()
+
+
+@every_side
+async def test_a_load_comes_from_the_server_that_takes_writes_though_a_replica_is_named_first(
+    open_store: OpenStore, replica_and_primary: tuple[MySQLConfig, MySQLConfig], side: str
+) -> None:
+    config, primary = replica_and_primary
+    await open_store("pymysql-sync", config=primary).save("there", {"a": 1}, "newest")
+    store = open_store(side, config=config)
+    assert await store.load("there") == {"a": 1}
+    assert (await store.list_checkpoints("there"))[0] == "newest"
+    assert not (await store.health_check())["read_only"]
+    (replica, _) = config.endpoints
+    alone = open_store(side, config=config.model_copy(update={"hosts": (str(replica),)}))
+    assert await alone.load("there") == {"a": 0}
+
+
+@every_side
+async def test_a_load_never_comes_from_a_server_that_takes_no_writes_any_more(
+    open_store: OpenStore,
+    replica_and_primary: tuple[MySQLConfig, MySQLConfig],
+    own_sql: RunSQL,
+    read_only: Callable[[], None],
+    side: str,
+) -> None:
+    config, primary = replica_and_primary
+    own_sql("SET GLOBAL super_read_only = 0")
+    own_sql("SET GLOBAL read_only = 0")
+    store = open_store(side, config=config)
+    assert await store.load("there") == {"a": 0}
+    read_only()
+    await open_store("pymysql-sync", config=primary).save("there", {"a": 1})
+    assert await store.load("there") == {"a": 1}
+
+
+@every_side
+@pytest.mark.parametrize(
+    ("missing", "error"),
+    [("the database", DatabaseMissing), ("the user", AuthenticationFailed), ("the server", Unavailable)],
+)
+async def test_a_server_that_cannot_serve_is_passed_over(
+    open_store: OpenStore,
+    replica_and_primary: tuple[MySQLConfig, MySQLConfig],
+    own_sql: RunSQL,
+    side: str,
+    missing: str,
+    error: type[Exception],
+) -> None:
+    config, primary = replica_and_primary
+    own_sql("SET GLOBAL super_read_only = 0")
+    own_sql("SET GLOBAL read_only = 0")
+    first = config.hosts[0]
+    if missing == "the database":
+        own_sql(f"DROP DATABASE {config.database}")
+    elif missing == "the user":
+        own_sql(f"ALTER USER {config.user} ACCOUNT LOCK")
+    else:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            first = f"127.0.0.1:{listener.getsockname()[1]}"
+    try:
+        store = open_store(side, config=config.model_copy(update={"hosts": (first, config.hosts[1])}))
+        await store.save("thread", {"a": 1})
+        assert await open_store("pymysql-sync", config=primary).load("thread") == {"a": 1}
+        only = open_store(side, config=config.model_copy(update={"hosts": (first, first)}))
+        with pytest.raises(error, match=first):
+            await only.load("thread")
+    finally:
+        own_sql(f"CREATE DATABASE IF NOT EXISTS {config.database}")
+
+
+@pytest.mark.slow
+def test_a_slow_call_is_not_taken_for_a_frozen_server_though_another_takes_writes(
+    replica_and_primary: tuple[MySQLConfig, MySQLConfig], own_sql: RunSQL
+) -> None:
+    config, _ = replica_and_primary
+    own_sql("SET GLOBAL super_read_only = 0")
+    own_sql("SET GLOBAL read_only = 0")
+    pool = SyncPool(config, find_driver("pymysql"))
+    with pool.connection() as connection:
+        assert connection.execute((Statement("SELECT SLEEP(%s)", (int(3 * SUSPICION_S),)),))[0].rows == [(0,)]
+    pool.close()
+
+
+@pytest.mark.slow
+async def test_a_slow_awaited_call_is_not_either(
+    replica_and_primary: tuple[MySQLConfig, MySQLConfig], own_sql: RunSQL
+) -> None:
+    config, _ = replica_and_primary
+    own_sql("SET GLOBAL super_read_only = 0")
+    own_sql("SET GLOBAL read_only = 0")
+    pool = AsyncPool(config, find_driver("aiomysql"))
+    async with pool.connection() as connection:
+        assert (await connection.execute((Statement("SELECT SLEEP(%s)", (int(3 * SUSPICION_S),)),)))[0].rows == [(0,)]
     await pool.close()
 
 

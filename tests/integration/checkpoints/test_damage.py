@@ -89,8 +89,8 @@ class TestCircles:
             f"('default', 't', {seq}, 'c{seq}', {seq - 1}, 0, RANDOM_BYTES(16), 'x', NOW())" for seq in range(2, 1_300)
         )
         sql(
-            "INSERT INTO locus_store_checkpoints (tenant, thread_id, seq, checkpoint_id, base_seq, continues, token, payload,"
-            f" created_at) VALUES {rows}"
+            "INSERT INTO locus_store_checkpoints (tenant, thread_id, seq, checkpoint_id, base_seq, continues, token,"
+            f" payload, created_at) VALUES {rows}"
         )
         with pytest.raises(CorruptCheckpoint, match="of thread 't'"):
             await make_store().load("t")

@@ -11,6 +11,7 @@ from locus_mysql.drivers.base import ConnectionLost, DriverError, ServerError
 from locus_mysql.engine.failures import CONTENTION, CROWDED, READ_ONLY, explain, may_pass
 from locus_mysql.engine.operation import Duplicate, Outdated
 from locus_mysql.engine.retry import LONGEST_WAIT_S, Retry
+from locus_mysql.engine.topology import NoPrimary, NotAMember
 from locus_mysql.errors import (
     AuthenticationFailed,
     DatabaseMissing,
@@ -55,6 +56,45 @@ def test_a_read_only_server_may_pass_only_if_there_are_others(errno: int) -> Non
     error = ServerError(errno, "read only")
     assert not may_pass(error, config())
     assert may_pass(error, MySQLConfig(hosts=("a", "b")))
+
+
+READ_ONLY_ONE = ServerError(1290, "MySQL at b takes no writes")
+RECOVERING_ONE = NotAMember("MySQL at a is no working member of its group")
+NO_SUCH_DATABASE = ServerError(1049, "Unknown database 'app'")
+NOT_LET_IN = ServerError(1045, "Access denied")
+
+
+@pytest.mark.parametrize(
+    ("reasons", "when_reached", "when_new", "told", "words"),
+    [
+        ([READ_ONLY_ONE, READ_ONLY_ONE], True, True, ReadOnlyServer, "at b takes no writes"),
+        ([READ_ONLY_ONE, UNREACHED], True, True, Unavailable, "Cannot connect"),
+        ([RECOVERING_ONE, READ_ONLY_ONE], True, True, Unavailable, "no working member"),
+        ([RECOVERING_ONE, RECOVERING_ONE], True, True, Unavailable, "no working member"),
+        ([UNREACHED, UNREACHED], True, False, Unavailable, "Cannot connect"),
+        ([NOT_LET_IN, UNREACHED], True, False, Unavailable, "Access denied"),
+        ([NOT_LET_IN, NOT_LET_IN], False, False, AuthenticationFailed, "user and password"),
+        ([NO_SUCH_DATABASE, NO_SUCH_DATABASE], False, False, DatabaseMissing, "CREATE DATABASE"),
+        ([NO_SUCH_DATABASE, READ_ONLY_ONE], True, True, Unavailable, "Unknown database"),
+    ],
+)
+def test_where_no_server_is_a_primary_one_is_waited_for_if_it_may_come_and_all_reasons_are_told(
+    reasons: list[DriverError], when_reached: bool, when_new: bool, told: type, words: str
+) -> None:
+    error, several = NoPrimary(reasons), MySQLConfig(user="ann", hosts=("a", "b"))
+    for reached, waits in ((True, when_reached), (False, when_new)):
+        retry = Retry(several, reached_before=reached)
+        if waits:
+            assert retry.wait_after(error) > 0
+            assert not retry.fate_unknown
+        else:
+            with pytest.raises(told, match=words):
+                retry.wait_after(error)
+    message = str(explain(error, several))
+    assert type(explain(error, several)) is told
+    assert words in message
+    assert "a:3306" in message
+    assert "b:3306" in message
 
 
 @pytest.mark.parametrize("errno", [1045, 1049, 1054, 1064, 1142, 1146, 1153, 1290, 3636, 9999])
