@@ -344,7 +344,7 @@ async def test_the_printed_schema_is_what_is_made(
     await store.save("thread", {"a": 1})
     await open_store(side, table_prefix="made_").save("thread", {})
     made, printed = (
-        run_sql(f"SHOW CREATE TABLE {database}.{prefix}checkpoints")[0][1].replace(prefix, "")
+        run_sql(f"SHOW CREATE TABLE {database}.{prefix}store_checkpoints")[0][1].replace(prefix, "")
         for prefix in ("made_", "printed_")
     )
     assert made == printed
