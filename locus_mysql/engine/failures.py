@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 DUPLICATE = 1062
 NULL_REFUSED = 1048
 
+#: Somebody ended the statement with ``KILL QUERY``; the same may be carried out when it is sent again.
+INTERRUPTED = 1317
+
 #: The transaction was undone; the same again may succeed.
 CONTENTION = frozenset(
     {
@@ -57,7 +60,7 @@ def may_pass(error: DriverError, config: MySQLConfig) -> bool:
     if isinstance(error, ServerError):
         if error.errno in READ_ONLY:
             return len(config.endpoints) > 1
-        return error.errno in CONTENTION or error.errno in CROWDED
+        return error.errno in CONTENTION or error.errno in CROWDED or error.errno == INTERRUPTED
     return False
 
 
@@ -108,6 +111,11 @@ def explain(error: DriverError, config: MySQLConfig) -> LocusMySQLError:
         return Unavailable(
             f"MySQL at {where} was too busy for {config.retry_deadline_s:g} s: {words}. Try again, or raise "
             "retry_deadline_s."
+        )
+    if number == INTERRUPTED:
+        return Unavailable(
+            f"Somebody ended a statement at MySQL at {where}, each time it was sent in {config.retry_deadline_s:g} s: "
+            f"{words}. See who runs KILL QUERY there, then try again."
         )
     return SetupError(f"MySQL at {where} refused a statement: {words}.")
 

@@ -39,9 +39,16 @@ class Batch:
 Operation: TypeAlias = Generator[Batch, list[Result], T]
 
 
-class Duplicate(Exception):
+class Undone(Exception):
+    """The batch was undone for a reason that an operation may expect.
+
+    An operation that does not lets it pass; the engine then tells the caller what the server refused, its cause.
+    """
+
+
+class Duplicate(Undone):
     """The batch was undone because a unique key exists already."""
 
 
-class Outdated(Exception):
+class Outdated(Undone):
     """The batch was undone because what it relied on is no longer so: a value came out as NULL where none may be."""

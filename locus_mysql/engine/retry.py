@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 from ..config import MySQLConfig
 from ..drivers.base import ConnectionLost, DriverError, ServerError
-from .failures import DUPLICATE, NULL_REFUSED, explain, may_pass
-from .operation import Duplicate, Outdated
+from ..errors import LocusMySQLError
+from .failures import DUPLICATE, INTERRUPTED, NULL_REFUSED, explain, may_pass
+from .operation import Duplicate, Outdated, Undone
 
 #: Waits grow from the first to the longest, each drawn at random up to its bound, so that writers part ways.
 FIRST_WAIT_S = 0.02
@@ -53,13 +54,13 @@ class Retry:
         """
         if isinstance(error, ServerError) and error.errno == DUPLICATE:
             if not self.fate_unknown or self._was_duplicate:
-                raise Duplicate(error.message) from None
+                raise Duplicate(error.message) from error
             self._was_duplicate = True  # most likely by our own earlier try, which is looked for next
             return 0.0
         if isinstance(error, ServerError) and error.errno == NULL_REFUSED:
-            raise Outdated(error.message) from None
+            raise Outdated(error.message) from error
         connecting = isinstance(error, ConnectionLost) and error.connecting
-        if isinstance(error, ConnectionLost) and not connecting:
+        if (isinstance(error, ConnectionLost) and not connecting) or _was_interrupted(error):
             self.fate_unknown = True
         wait_s = random.uniform(self._wait_s / 2, self._wait_s)  # noqa: S311 - spreads load, guards no secret
         self._wait_s = min(2 * self._wait_s, LONGEST_WAIT_S)
@@ -67,3 +68,14 @@ class Retry:
         if hopeless or self._clock() + wait_s > self._deadline:
             raise explain(error, self._config) from error
         return wait_s
+
+
+def unexpected(undone: Undone, config: MySQLConfig) -> LocusMySQLError:
+    """The error to show the caller of an operation that did not expect its batch to be undone."""
+    cause = undone.__cause__
+    return explain(cause if isinstance(cause, DriverError) else DriverError(str(undone)), config)
+
+
+def _was_interrupted(error: DriverError) -> bool:
+    """Whether somebody else ended the statement (``KILL QUERY``): if it was a COMMIT, it may have been carried out."""
+    return isinstance(error, ServerError) and error.errno == INTERRUPTED

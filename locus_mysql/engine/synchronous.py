@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 import time
 from typing import TypeVar
 
@@ -11,10 +9,11 @@ from ..config import MySQLConfig
 from ..dialect import Dialect
 from ..drivers.base import DriverError, Result, ServerError, SyncConnection
 from ..drivers.registry import find_driver
+from .at_fork import tell_at_fork
 from .bootstrap import ensure_schema
-from .operation import Batch, Operation
+from .operation import Batch, Operation, Undone
 from .pool import SyncPool
-from .retry import Retry
+from .retry import Retry, unexpected
 from .transaction import ROLLBACK, is_transaction, to_return, to_send
 
 T = TypeVar("T")
@@ -34,9 +33,8 @@ class SyncEngine:
         self._driver = find_driver(config.driver)
         self._pool = SyncPool(config, self._driver)
         self._abandoned: list[object] = []
-        self._process = os.getpid()
-        self._lock = threading.Lock()
         self._ready = False
+        tell_at_fork(self)
 
     def run(self, operation: Operation[T]) -> T:
         """Carry out an operation; the first one makes sure of the tables.
@@ -51,10 +49,15 @@ class SyncEngine:
 
     def close(self) -> None:
         """Close the connections. The next operation opens new ones."""
-        self._current_pool().close()
+        self._pool.close()
+
+    def begin_in_child(self) -> None:
+        """After a fork: leave the parent's pool alone. It is not freed, as freeing might speak on its connections."""
+        self._abandoned.append(self._pool)
+        self._pool = SyncPool(self._config, self._driver)
 
     def _drive(self, operation: Operation[T]) -> T:
-        retry = Retry(self._config, reached_before=self._current_pool().reached)
+        retry = Retry(self._config, reached_before=self._pool.reached)
         try:
             batch = next(operation)
             while True:
@@ -67,6 +70,8 @@ class SyncEngine:
         except StopIteration as done:
             result: T = done.value
             return result
+        except Undone as undone:
+            raise unexpected(undone, self._config) from undone.__cause__
         finally:
             operation.close()
 
@@ -75,7 +80,7 @@ class SyncEngine:
         tested = False
         while True:
             try:
-                with self._current_pool().connection(tested=tested) as connection:
+                with self._pool.connection(tested=tested) as connection:
                     if retry.fate_unknown and batch.landed is not None:
                         found = connection.execute((batch.landed,))
                         if found[0].rows:
@@ -86,22 +91,14 @@ class SyncEngine:
             tested = True
             time.sleep(wait_s)
 
-    def _current_pool(self) -> SyncPool:
-        """This process's pool; that of a parent process is left alone."""
-        if self._process == os.getpid():  # without the lock: a fork must not find it held by another thread
-            return self._pool
-        with self._lock:
-            if self._process != os.getpid():
-                self._abandoned.append(self._pool)  # not freed: freeing might speak on the parent's connections
-                self._pool = SyncPool(self._config, self._driver)
-                self._process = os.getpid()  # last: others then go on without the lock
-            return self._pool
-
 
 def _carry_out(connection: SyncConnection, batch: Batch) -> list[Result]:
     try:
         return to_return(batch, connection.execute(to_send(batch)))
     except ServerError:
-        if is_transaction(batch):
-            connection.execute((ROLLBACK,))
+        if is_transaction(batch) and not connection.closed:
+            try:
+                connection.execute((ROLLBACK,))
+            except DriverError:  # the transaction may be open still: nobody else may go on in it
+                connection.abort()
         raise
