@@ -54,10 +54,10 @@ class BoundedSocket(socket.socket):
         self.shorten_wait()
         return super().send(*args)
 
-    def sendall(self, data: Any, flags: int = 0) -> None:
+    def sendall(self, *args: Any) -> None:
         """As of `socket.socket`, which bounds the whole of it; that of TLS is made of many `send`."""
         self.shorten_wait()
-        super().sendall(data, flags)
+        super().sendall(*args)
 
 
 class BoundedTLSSocket(BoundedSocket, ssl.SSLSocket):
