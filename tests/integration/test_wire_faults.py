@@ -40,8 +40,9 @@ async def until(condition: Callable[[], object], what: str) -> None:
 async def test_a_load_that_is_answered_without_rows_is_asked_again(
     open_store: OpenStore, proxy: WireProxy, side: str
 ) -> None:
-    store = open_store(side, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", cache_bytes=0)
-    await store.save("t", STATE)
+    await open_store(side).save("t", STATE)
+    store = open_store(side, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")  # does not know the thread
+    assert await store.list_threads() == ["t"]
     proxy.answer_instead(encoded([Done()]))
     assert await store.load("t") == STATE
 
