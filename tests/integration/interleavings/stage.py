@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextvars import ContextVar
 from typing import Any, Literal, Self
@@ -129,8 +129,6 @@ class Call:
     def parked(self, state: CallState, packet: Sequence[Statement], connection_id: int) -> Future[None]:
         """Wait for a decision: the future ends when the call may go on, with an error if the connection breaks."""
         with self._stage.changed:
-            if self._stage.closed:
-                raise LeftTheStage
             self.state, self.packet, self.connection_id = state, packet, connection_id
             self._decision = Future()
             self._stage.changed.notify_all()
@@ -153,16 +151,14 @@ class Call:
             self._decision.set_exception(LeftTheStage())
 
     def _go_on(self) -> None:
-        decision = self._decision
         self.state = "running"
-        decision.set_result(None)
+        self._decision.set_result(None)
         self._stage.settle()
 
     def _break(self) -> None:
         self._stage.end_connection(self.connection_id)  # so an open transaction is undone by now, its locks are gone
-        decision = self._decision
         self.state = "running"
-        decision.set_exception(ConnectionLost("The stage broke the connection."))
+        self._decision.set_exception(ConnectionLost("The stage broke the connection."))
         self._stage.settle()
 
 
@@ -200,7 +196,6 @@ class Stage:
 
     def __init__(self, make_config: MakeConfig, run_sql: Callable[..., tuple[Any, ...]], side: str) -> None:
         self.changed = threading.Condition()
-        self.closed = False
         self._make_config = make_config
         self._run_sql = run_sql
         driver, _, self._way = side.rpartition("-")
@@ -212,7 +207,8 @@ class Stage:
         self._loop = asyncio.new_event_loop()
         self._looping = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._looping.start()
-        self.afresh("health_check", ddl_mode="create")
+        self._looker = self.store(ddl_mode="create").store
+        self.afresh("health_check")  # makes the tables
 
     def store(self, kind: str = "store", **options: Any) -> Process:
         """Another process's store.
@@ -225,12 +221,13 @@ class Stage:
         self._stores.append(_CLASSES[kind, self._way](config))
         return Process(self, self._stores[-1])
 
-    def afresh(self, method: str, *args: Any, **options: Any) -> Any:
-        """What a process that has just begun gets from a call, run from beginning to end."""
-        process = self.store(**options)
-        outcome = getattr(process, method)(*args)
-        self._close(self._stores.pop())
-        return outcome
+    def afresh(self, method: str, *args: Any) -> Any:
+        """What a process that has just begun gets from a call. It takes no turns, so it must not need a lock."""
+        store = self.store().store
+        self._stores.remove(store)
+        store._engine = self._looker._engine  # its connections: to open some each time takes long
+        outcome = getattr(store, method)(*args)
+        return outcome if self._way == "sync" else self._await(outcome)
 
     def begin(self, title: str, method: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Call:
         """Begin a call; it stops before its first packet."""
@@ -265,16 +262,25 @@ class Stage:
             assert time.monotonic() < end, f"a killed connection is still there after {DEADLINE_S:g} s"
             time.sleep(0.001)
 
-    def close(self) -> None:
+    def clear(self) -> None:
         """End what is still on its way, and close the stores."""
-        with self.changed:
-            self.closed = True
-        for call in self._calls:
-            call.leave()
-        with self.changed:
-            self.changed.wait_for(lambda: not self._running(), DEADLINE_S)
+        end = time.monotonic() + DEADLINE_S
+        while not all(call.done for call in self._calls):
+            for call in self._calls:
+                call.leave()
+            with self.changed:
+                self.changed.wait_for(lambda: all(call.done for call in self._calls), 0.005)
+            assert time.monotonic() < end, f"{self._calls}: still on their way after {DEADLINE_S:g} s"
         for store in self._stores:
-            self._close(store)
+            if self._way == "sync":
+                store.close()
+            else:
+                self._await(store.close())
+        self._calls, self._stores = [], [self._looker]
+
+    def close(self) -> None:
+        """End everything."""
+        self.clear()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._looping.join(DEADLINE_S)
         self._loop.close()
@@ -285,11 +291,8 @@ class Stage:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _close(self, store: Any) -> None:
-        if self._way == "sync":
-            store.close()
-        else:
-            asyncio.run_coroutine_threadsafe(store.close(), self._loop).result(DEADLINE_S)
+    def _await(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(DEADLINE_S)
 
     def _running(self) -> list[Call]:
         return [call for call in self._calls if call.state == "running"]
