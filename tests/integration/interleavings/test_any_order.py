@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
@@ -27,9 +27,11 @@ from .stage import Call, Process, Stage
 
 State = dict[str, Any]
 
-#: Examples, and steps of each.
-EXAMPLES = 400 if os.environ.get("LOCUS_MYSQL_FAULTS") == "full" else 50
+#: Examples, and steps of each. To make a failing example shorter can take minutes.
+FULL = os.environ.get("LOCUS_MYSQL_FAULTS") == "full"
+EXAMPLES = 400 if FULL else 50
 STEPS = 30
+PHASES = [Phase.generate, *([Phase.shrink] if FULL else [])]
 
 #: More calls at once have more orders than can be told apart quickly; connections that break take time.
 CALLS_AT_ONCE = 3
@@ -317,7 +319,9 @@ def test_calls_in_any_order_take_effect_as_if_one_by_one(
         settings=settings(
             max_examples=EXAMPLES,
             stateful_step_count=STEPS,
+            phases=PHASES,
             derandomize=True,
+            report_multiple_bugs=False,
             deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
