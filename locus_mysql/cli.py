@@ -15,13 +15,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Never, TypeVar
 
-from .checkpoints.store import CheckpointStore
+from .checkpoints.store import CheckpointStore, StoreOperations
 from .config import MySQLConfig
 from .dialect import Dialect
+from .dialect.schema import INFIXES
+from .engine.asynchronous import AsyncEngine
+from .engine.bootstrap import has_tables, no_tables
 from .errors import LocusMySQLError, SetupError
 from .local_server import LocalServer, StopRequested, find_mysqld, serve, stop_signals_raise
 
 OK, FAILED = 0, 1
+
+KINDS = tuple(INFIXES)
 
 T = TypeVar("T")
 
@@ -69,9 +74,10 @@ def server(arguments: argparse.Namespace) -> int:
 def schema(arguments: argparse.Namespace) -> int:
     """Print the statements that make the tables; connects to nothing."""
     config = MySQLConfig.from_env(**_options(arguments))
-    dialect = Dialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
-    for statement in dialect.schema.create():
-        print(f"{statement.sql};")
+    for kind in KINDS:
+        dialect = Dialect(config.table_prefix, kind, search=config.search, search_parser=config.search_parser)
+        for statement in dialect.schema.create():
+            print(f"{statement.sql};")
     return OK
 
 
@@ -94,14 +100,38 @@ def import_locus(arguments: argparse.Namespace) -> int:
 
 def vacuum(arguments: argparse.Namespace) -> int:
     """Remove old checkpoints."""
+    config = MySQLConfig.from_env(**_options(arguments)).model_copy(update={"ddl_mode": "validate"})
 
     async def run() -> int:
-        async with CheckpointStore(MySQLConfig.from_env(**_options(arguments))) as store:
-            return int(await store.vacuum(arguments.older_than_days))
+        removed = 0
+        for store in await _stores_there(config):
+            engine = AsyncEngine(config, store.checkpoints.sql)
+            try:
+                removed += await engine.run(store.vacuum(arguments.older_than_days))
+            finally:
+                await engine.close()
+        return removed
 
     removed = asyncio.run(run())
     print(f"Removed {removed} checkpoint{'' if removed == 1 else 's'}.")
     return OK
+
+
+async def _stores_there(config: MySQLConfig) -> list[StoreOperations]:
+    """The kinds of states whose tables are there, as stores of plain dicts.
+
+    Raises:
+        SchemaMismatch: There are none.
+    """
+    stores = [StoreOperations(config, kind) for kind in KINDS]
+    engine = AsyncEngine(config.model_copy(update={"ddl_mode": "off"}), stores[0].checkpoints.sql)
+    try:
+        there = [store for store in stores if await engine.run(has_tables(store.checkpoints.sql))]
+    finally:
+        await engine.close()
+    if not there:
+        raise no_tables(config, list(stores[0].checkpoints.sql.schema.names.values()))
+    return there
 
 
 def health(arguments: argparse.Namespace) -> int:
@@ -119,10 +149,15 @@ def health(arguments: argparse.Namespace) -> int:
         print(f"server   MySQL {found['server_version']} at {where}, through {config.driver}")
         print(f"answers  in {answer_ms:.1f} ms")
         print(f"writes   {'refused: the server is read-only' if found['read_only'] else 'accepted'}")
-        async with CheckpointStore(config) as store:
-            threads = await store.count()
+        there = await _stores_there(config)
         print(f"tables   in database {config.database}, prefix {config.table_prefix!r}")
-        print(f"threads  {threads} of tenant {config.tenant!r}")
+        for seen in there:
+            engine = AsyncEngine(config, seen.checkpoints.sql)
+            try:
+                threads = await engine.run(seen.count())
+            finally:
+                await engine.close()
+            print(f"threads  {threads} of tenant {config.tenant!r} ({seen.kind})")
         return FAILED if found["read_only"] else OK
 
     return asyncio.run(run())

@@ -45,8 +45,9 @@ class MySQLConfig(BaseModel):
         host: Host name or address of the server.
         port: TCP port.
         unix_socket: Path of the server's socket; used instead of host and port.
-        hosts: Several servers, ``host`` or ``host:port``, tried in this order at each new connection; used instead of
-            ``host``. Writes need the primary: a server that is read-only is passed over.
+        hosts: Several servers, ``host`` or ``host:port``, used instead of ``host``. All calls go to the primary, which
+            is found by asking them in this order: one that is read-only, no working member of its group or without
+            the database is passed over.
         user: Account name.
         password: Its password. Shown nowhere.
         database: The database (schema) that holds the tables; it must exist.
@@ -66,7 +67,7 @@ class MySQLConfig(BaseModel):
         pool_idle_s: A connection unused for longer is closed, in seconds.
         pool_max_age_s: A connection older than this is replaced before its next use, in seconds.
         retry_deadline_s: How long an operation is repeated after a lost connection, a deadlock or a lock wait, in
-            seconds from its start.
+            seconds from its start; at most 600, as what was carried out already is recognised for a quarter of an hour.
         ttl_s: A thread expires this many seconds after its last save; ``None`` keeps it.
         keep_checkpoints: Newest checkpoints kept for each thread; ``None`` keeps all.
         search: Keep a full-text index.
@@ -106,7 +107,7 @@ class MySQLConfig(BaseModel):
     pool_timeout_s: Seconds = 30.0
     pool_idle_s: Seconds = 300.0
     pool_max_age_s: Seconds = 3600.0
-    retry_deadline_s: Annotated[float, Field(ge=0, le=31_536_000, allow_inf_nan=False)] = 30.0
+    retry_deadline_s: Annotated[float, Field(ge=0, le=600, allow_inf_nan=False)] = 30.0
     ttl_s: Seconds | None = None
     keep_checkpoints: Annotated[int, Field(ge=1)] | None = None
     search: bool = True

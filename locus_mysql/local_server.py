@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import hashlib
 import os
 import re
 import secrets
@@ -78,6 +79,9 @@ class LocalServer:
         port: TCP port on 127.0.0.1. None picks a free one, which stays the same until :meth:`stop`.
         mysqld: The server's program; None means :func:`find_mysqld`.
         extra_args: Further options of ``mysqld``, such as ``--max-connections=500``.
+        made_before: A folder that keeps an empty data folder as this server's program makes it. A new server's files
+            are copied from there, which takes a tenth of a second instead of some; what is not there yet is made.
+            Its servers share a key and a certificate, so it is for tests. None makes every data folder anew.
         start_timeout_s: Seconds until the server must answer, and until a new data folder must be ready.
         stop_timeout_s: Seconds that a clean stop may take before the server is killed.
     """
@@ -89,6 +93,7 @@ class LocalServer:
         port: int | None = None,
         mysqld: Path | None = None,
         extra_args: Sequence[str] = (),
+        made_before: Path | None = None,
         start_timeout_s: float = 120.0,
         stop_timeout_s: float = 60.0,
     ) -> None:
@@ -96,6 +101,7 @@ class LocalServer:
         self._wanted_port = port
         self._mysqld = mysqld
         self._extra_args = tuple(extra_args)
+        self._made_before = made_before
         self._start_timeout_s = start_timeout_s
         self._stop_timeout_s = stop_timeout_s
         self._owner_pid: int | None = None
@@ -241,6 +247,31 @@ class LocalServer:
             return
         unfinished = self.data_dir / "mysql.initialising"
         shutil.rmtree(unfinished, ignore_errors=True)  # of a start that was interrupted; the lock is ours
+        if self._made_before is None:
+            self._make_data_folder(program, unfinished)
+        else:
+            self._copy_data_folder(program, unfinished, self._made_before)
+        unfinished.rename(final)
+
+    def _copy_data_folder(self, program: Path, unfinished: Path, made_before: Path) -> None:
+        import fcntl  # not on Windows
+
+        made_before.mkdir(mode=0o700, parents=True, exist_ok=True)  # the server's private keys are in it
+        kept = made_before / data_folder_key(program)
+        with (made_before / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # held no longer than start_timeout_s and a copy
+            if kept.exists():
+                shutil.copytree(kept, unfinished)
+                return
+            for outdated in made_before.iterdir():  # or left unfinished
+                if outdated.is_dir():
+                    shutil.rmtree(outdated)
+            self._make_data_folder(program, unfinished)
+            (unfinished / "auto.cnf").unlink(missing_ok=True)  # the server's identity: each start without it makes one
+            shutil.copytree(unfinished, made_before / "unfinished")
+            (made_before / "unfinished").rename(kept)
+
+    def _make_data_folder(self, program: Path, unfinished: Path) -> None:
         process = self._spawn(initialise_arguments(program, home=self.data_dir, data_dir=unfinished))
         try:
             process.wait(self._start_timeout_s)
@@ -254,7 +285,6 @@ class LocalServer:
             raise
         if process.returncode != 0:
             raise SetupError(self._failure(f"{program} could not make a data folder (exit code {process.returncode})."))
-        unfinished.rename(final)
 
     def _launch(self, program: Path, port: int | None = None) -> None:
         """Start the server on ``port``, on the wanted one, or on one that nobody took meanwhile."""
@@ -514,6 +544,15 @@ def server_arguments(
         f"--init-file={init_file}",
         *extra_args,
     ]
+
+
+def data_folder_key(program: Path) -> str:
+    """Name what an empty data folder depends on: the server's version and the options it is made with."""
+    version = subprocess.run(  # noqa: S603 - the program that the caller wants to run
+        [program, "--no-defaults", "--version"], capture_output=True, text=True, timeout=30, check=False
+    ).stdout
+    options = initialise_arguments(program, home=Path("home"), data_dir=Path("data"))
+    return hashlib.sha256("\n".join([version, *options]).encode()).hexdigest()[:16]
 
 
 def _common_arguments(program: Path, home: Path, data_dir: Path) -> list[str]:

@@ -7,7 +7,6 @@ from typing import Any
 from ..config import MySQLConfig
 from ..engine.methods import awaited, blocking
 from ..engine.operation import Operation
-from .codec import decode_json
 from .records import CheckpointInfo
 from .store import State, StoreOperations
 from .surface import AsyncSurface, SyncSurface, configure
@@ -21,7 +20,7 @@ class BackendOperations(StoreOperations):
     """
 
     def __init__(self, config: MySQLConfig) -> None:
-        super().__init__(config.model_copy(update={"keep_checkpoints": 1}))
+        super().__init__(config.model_copy(update={"keep_checkpoints": 1}), "current")
 
     def load(self, thread_id: str) -> Operation[State | None]:  # type: ignore[override]  # there is one state only
         """The current state of a thread id; None if there is none."""
@@ -46,7 +45,7 @@ class BackendOperations(StoreOperations):
     def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:  # type: ignore[override]  # with states
         """Ids whose metadata holds ``key: value`` at the top level, each with its state as ``data``, newest first."""
         found = yield from self.checkpoints.states_by_metadata(self._tenant, key, value, limit)
-        return [{**info, "data": decode_json(state.text())} for info, state in found]
+        return [{**info, "data": state} for info, state in found]
 
 
 class MySQLBackend(AsyncSurface[BackendOperations]):

@@ -10,6 +10,10 @@ and every base that a later state needs is among the bases of the newest: a line
 
 Provisional states (saves that a later save supersedes and deletes) form a side branch: they build on each other and on
 the newest lasting state, and nothing lasting builds on them. So deleting them leaves nothing behind.
+
+A payload is a format byte, a checksum and a body: header, head and suffixes. The checksum is of the body and of the
+tokens of the row and of its base. So what is put together is what was saved: a bit that flipped, a payload in another
+row and a row that builds on another one are noticed.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ..errors import CorruptCheckpoint
 from .codec import EncodedState, Log, decode_json, encode_json
@@ -32,7 +36,10 @@ WHOLE_BELOW_BYTES = 2048
 COMPRESS_BYTES = range(256, 32_768)
 
 _PLAIN, _DEFLATED = b"\x01", b"\x02"
-_HEADER_LENGTH = struct.Struct("<I")
+_CHECKSUM = struct.Struct("<I")
+_BODY_AT = 1 + _CHECKSUM.size
+_LENGTHS = struct.Struct("<II")
+_DIGEST_HEX = frozenset({0, 32})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +95,7 @@ def encode_delta(
     hashed: HashedLogs,
     lineage: Lineage,
     *,
+    token: bytes,
     provisional: bool = False,
     compression: Literal["zlib", "none"] = "zlib",
 ) -> Delta:
@@ -97,6 +105,7 @@ def encode_delta(
         state: The new state.
         hashed: Its logs.
         lineage: The states it may build on; empty for none.
+        token: Of the row it is stored in.
         provisional: Whether a later save will supersede it.
         compression: Whether the payload may be compressed.
     """
@@ -126,7 +135,8 @@ def encode_delta(
         changes.append((log.name, start, len(log.text) - start, mark.item_count, mark.digest.hex()))
     cuts = {log.name: log.cut for log in state.logs}
     header = {"p": position, "t": int(provisional), "c": cuts, "l": changes}
-    payload = _pack(header, state.head, suffixes, compression)
+    tokens = token if base is None else token + base.token
+    payload = _pack(header, state.head, suffixes, tokens, compression)
     discontinued = frozenset(name for name, mark in last.items() if mark.length and name not in news)
     return Delta(payload, base, position, marks, parent, news, discontinued)
 
@@ -165,45 +175,75 @@ def follows(hashed: HashedLogs, ancestor: Ancestor) -> int:
     return sum(ancestor.marks[name].length for name in _continued(hashed, ancestor))
 
 
-def assemble(rows: Sequence[StoredRow]) -> tuple[EncodedState, Lineage]:
+def assemble(rows: Sequence[StoredRow], thread_id: str) -> tuple[EncodedState, Lineage]:
     """A state and its lineage, from its row and the rows it builds on, newest first.
 
+    Args:
+        rows: The rows.
+        thread_id: Their thread, to be named in an error.
+
     Raises:
-        CorruptCheckpoint: The rows do not fit together.
+        CorruptCheckpoint: A row is damaged, or the rows do not belong together.
     """
-    try:
-        return _assemble(rows)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CorruptCheckpoint("A checkpoint row cannot be read back; its header is damaged.") from error
-
-
-def _assemble(rows: Sequence[StoredRow]) -> tuple[EncodedState, Lineage]:
     texts: dict[str, list[memoryview]] = {}
     marks: dict[str, Mark] = {}
     ancestors: list[Ancestor] = []
-    head = b""
-    cuts: dict[str, int] = {}
+    content = _Content(0, False, {}, [], b"", memoryview(b""))
     for row in reversed(rows):
-        header, head, suffixes = _unpack(row.payload)
-        cuts = header["c"]
-        marks = {name: marks.get(name, EMPTY) for name in cuts}
-        offset = 0
-        for name, start, length, count, digest in header["l"]:
-            if start not in {0, marks[name].length} or offset + length > len(suffixes):
-                raise CorruptCheckpoint(f"Checkpoint row {row.seq} does not fit the row it builds on.")
-            added = suffixes[offset : offset + length]
-            offset += length
-            texts[name] = [*texts[name], added] if start else [added]
-            marks[name] = Mark(start + length, count, bytes.fromhex(digest))
-        base_seq = ancestors[-1].seq if ancestors else None
-        ancestors.append(Ancestor(row.seq, row.token, base_seq, header["p"], bool(header["t"]), marks))
-    if ancestors[0].position:
-        raise CorruptCheckpoint(f"The row that checkpoint row {ancestors[0].seq} builds on is gone.")
+        base = ancestors[-1] if ancestors else None
+        try:
+            content = _unpack(row.payload, row.token if base is None else row.token + base.token)
+            marks = {name: marks.get(name, EMPTY) for name in content.cuts}
+            _add(content, texts, marks)
+        except _Damaged as damage:
+            raise CorruptCheckpoint(
+                f"Checkpoint row {row.seq} of thread {thread_id!r} cannot be read back: {damage}. Load another "
+                "checkpoint of the thread, or restore the row from a backup."
+            ) from None
+        base_seq = None if base is None else base.seq
+        ancestors.append(Ancestor(row.seq, row.token, base_seq, content.position, content.provisional, marks))
     logs = [
         Log(name, cut, b"".join(texts[name]) if marks[name].length else b"", marks[name].item_count)
-        for name, cut in cuts.items()
+        for name, cut in content.cuts.items()
     ]
-    return EncodedState(head, tuple(logs)), tuple(reversed(ancestors))
+    return EncodedState(content.head, tuple(logs)), tuple(reversed(ancestors))
+
+
+class _Damaged(Exception):
+    """What is wrong with a row, to stand in a sentence. Never what it holds."""
+
+
+class _Change(NamedTuple):
+    """What a row says of one log: its first bytes are those of the base's, the others are in the row."""
+
+    name: str
+    start: int
+    length: int
+    item_count: int
+    digest: bytes
+
+
+class _Content(NamedTuple):
+    """What a payload says."""
+
+    position: int
+    provisional: bool
+    cuts: Mapping[str, int]
+    changes: Sequence[_Change]
+    head: bytes
+    suffixes: memoryview
+
+
+def _add(content: _Content, texts: dict[str, list[memoryview]], marks: dict[str, Mark]) -> None:
+    """Let a row's changes of the logs take effect on the texts and marks of the row it builds on."""
+    offset = 0
+    for name, start, length, item_count, digest in content.changes:
+        if start not in {0, marks[name].length}:
+            raise _Damaged("it goes on from a text of another length")
+        added = content.suffixes[offset : offset + length]
+        offset += length
+        texts[name] = [*texts[name], added] if start else [added]
+        marks[name] = Mark(start + length, item_count, digest)
 
 
 def _choose_base(lineage: Lineage) -> tuple[Ancestor | None, int]:
@@ -237,39 +277,96 @@ def _pack(
     header: Mapping[str, object],
     head: bytes,
     suffixes: Sequence[memoryview],
+    tokens: bytes,
     compression: Literal["zlib", "none"],
 ) -> bytes:
     text = encode_json(header)
-    body = b"".join([_HEADER_LENGTH.pack(len(text)), _HEADER_LENGTH.pack(len(head)), text, head, *suffixes])
-    if compression == "zlib" and len(body) in COMPRESS_BYTES:
+    kind = _PLAIN
+    body: list[bytes | memoryview] = [_LENGTHS.pack(len(text), len(head)), text, head, *suffixes]
+    if compression == "zlib" and (length := sum(map(len, body))) in COMPRESS_BYTES:
         # A window of 16 KB and small tables: made for each payload, they take as long as the compression.
         compressor = zlib.compressobj(1, zlib.DEFLATED, -14, 6, zdict=DICTIONARY)
-        deflated = compressor.compress(body) + compressor.flush()
-        if len(deflated) < len(body):
-            return _DEFLATED + deflated
-    return _PLAIN + body
+        deflated = compressor.compress(b"".join(body)) + compressor.flush()
+        if len(deflated) < length:
+            kind, body = _DEFLATED, [deflated]
+    checksum = zlib.crc32(kind + tokens)
+    for piece in body:
+        checksum = zlib.crc32(piece, checksum)
+    return b"".join([kind, _CHECKSUM.pack(checksum), *body])
 
 
-def _unpack(payload: bytes) -> tuple[dict[str, Any], bytes, memoryview]:
-    """The header, the head and the suffixes of a payload."""
+def _unpack(payload: bytes, tokens: bytes) -> _Content:
+    """What a payload says.
+
+    Args:
+        payload: The bytes of a row.
+        tokens: The row's token, followed by that of the row it builds on.
+    """
+    if not payload:
+        raise _Damaged("it is empty")
+    kind, body = payload[:1], memoryview(payload)[_BODY_AT:]
+    if kind not in {_PLAIN, _DEFLATED}:
+        raise _Damaged("its format is none that this version knows; perhaps a later version wrote it")
+    if len(payload) < _BODY_AT or _CHECKSUM.unpack_from(payload, 1)[0] != zlib.crc32(body, zlib.crc32(kind + tokens)):
+        raise _Damaged("its bytes were changed, or the row it builds on is gone")
+    if kind == _DEFLATED:
+        body = memoryview(_inflated(body))
     try:
-        if payload[:1] == _DEFLATED:
-            body = memoryview(zlib.decompressobj(-15, zdict=DICTIONARY).decompress(memoryview(payload)[1:]))
-        elif payload[:1] == _PLAIN:
-            body = memoryview(payload)[1:]
-        else:
-            raise CorruptCheckpoint(
-                "A checkpoint row is of a format that this version does not know; upgrade locus-mysql."
-            )
-        header_length, head_length = (
-            _HEADER_LENGTH.unpack_from(body, 0)[0],
-            _HEADER_LENGTH.unpack_from(body, 4)[0],
-        )
-        header = decode_json(bytes(body[8 : 8 + header_length]))
-        head_end = 8 + header_length + head_length
-        return header, bytes(body[8 + header_length : head_end]), body[head_end:]
-    except (struct.error, ValueError, zlib.error) as error:
-        raise CorruptCheckpoint("A checkpoint row cannot be read back; its bytes are damaged.") from error
+        header_length, head_length = _LENGTHS.unpack_from(body)
+        head_at = _LENGTHS.size + header_length
+        suffixes_at = head_at + head_length
+        header = decode_json(bytes(body[_LENGTHS.size : head_at]))
+    except (struct.error, CorruptCheckpoint):
+        raise _Damaged("its header is damaged") from None
+    head, suffixes = bytes(body[head_at:suffixes_at]), body[suffixes_at:]
+    if len(head) != head_length:
+        raise _Damaged("it was cut off")
+    content = _Content(*_parse_header(header), head, suffixes)
+    _check_fit(content)
+    return content
+
+
+def _inflated(deflated: memoryview) -> bytes:
+    """The body of a compressed payload, which is never longer than what is compressed."""
+    inflater = zlib.decompressobj(-15, zdict=DICTIONARY)
+    try:
+        body = inflater.decompress(deflated, COMPRESS_BYTES.stop)
+    except zlib.error:
+        raise _Damaged("it cannot be decompressed") from None
+    if not inflater.eof or inflater.unused_data or len(body) not in COMPRESS_BYTES:
+        raise _Damaged(f"it is not what a body of less than {COMPRESS_BYTES.stop} bytes is compressed to")
+    return body
+
+
+def _parse_header(header: Any) -> tuple[int, bool, dict[str, int], list[_Change]]:
+    """Position, whether provisional, cuts and changes."""
+    try:
+        position, provisional, cuts, changes = header["p"], header["t"], header["c"], header["l"]
+        numbers = [position, provisional, *cuts.values()]
+        parsed = []
+        for name, start, length, item_count, digest in changes:
+            numbers += [start, length, item_count]
+            if name not in cuts or len(digest) not in _DIGEST_HEX:
+                raise _Damaged("its header is damaged")
+            parsed.append(_Change(name, start, length, item_count, bytes.fromhex(digest)))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise _Damaged("its header is damaged") from None
+    if any(type(number) is not int or number < 0 for number in numbers):
+        raise _Damaged("its header is damaged")
+    return position, bool(provisional), cuts, parsed
+
+
+def _check_fit(content: _Content) -> None:
+    """A state is an object, its logs are lists cut out of it, and what is added to them is all there."""
+    head, at = content.head, 0
+    if not (head.startswith(b"{") and head.endswith(b"}")):
+        raise _Damaged("it is not the state of anything")
+    for cut in content.cuts.values():
+        if cut <= at or head[cut - 1 : cut + 1] != b"[]":
+            raise _Damaged("its lists do not belong where its header says")
+        at = cut
+    if sum(change.length for change in content.changes) != len(content.suffixes):
+        raise _Damaged("its texts are not as long as its header says")
 
 
 #: What the rows of small deltas repeat: a header, the fields of a Locus `AgentState` and of its messages. Part of the

@@ -30,8 +30,21 @@ class Mark(NamedTuple):
 EMPTY = Mark(0, 0, b"")
 
 
+class _Hashed(NamedTuple):
+    """What is known of a text: a hasher of its first bytes, how many these are, and digests of prefixes by length."""
+
+    hasher: Any
+    done_bytes: int
+    prefixes: Mapping[int, bytes]
+
+
+_NOTHING_HASHED = _Hashed(hashlib.sha256(usedforsecurity=False), 0, {})
+
+
 class HashedLog:
     """A log with the digests of its text, each byte hashed once if shorter prefixes are asked about first.
+
+    Safe to share between threads: what is known of the text is replaced, never changed.
 
     Args:
         log: The log.
@@ -40,13 +53,10 @@ class HashedLog:
 
     def __init__(self, log: Log, before: HashedLog | None = None) -> None:
         self.log = log
-        self._hasher: Any = hashlib.sha256(usedforsecurity=False)
-        self._hashed_bytes = 0
-        self._prefixes: dict[int, bytes] = {}
+        self._hashed = _NOTHING_HASHED
         if before is not None and before.log.text and log.text.startswith(before.log.text):
-            self._hasher = before._hasher.copy()
-            self._hashed_bytes = before._hashed_bytes
-            self._prefixes.update(list(before._prefixes.items())[-_PREFIXES_KEPT:])
+            kept = dict(list(before._hashed.prefixes.items())[-_PREFIXES_KEPT:])
+            self._hashed = before._hashed._replace(prefixes=kept)
 
     @cached_property
     def mark(self) -> Mark:
@@ -62,16 +72,15 @@ class HashedLog:
 
     def _digest(self, length: int) -> bytes:
         """The digest of the text's first bytes."""
-        digest = self._prefixes.get(length)
+        hasher, done, prefixes = self._hashed
+        digest = prefixes.get(length)
         if digest is None:
-            text = memoryview(self.log.text)
-            if length >= self._hashed_bytes:
-                self._hasher.update(text[self._hashed_bytes : length])
-                self._hashed_bytes = length
-                digest = self._hasher.digest()[:_DIGEST_BYTES]
-            else:
-                digest = hashlib.sha256(text[:length], usedforsecurity=False).digest()[:_DIGEST_BYTES]
-            self._prefixes[length] = digest
+            from_start = length < done
+            one = _NOTHING_HASHED.hasher.copy() if from_start else hasher.copy()
+            one.update(memoryview(self.log.text)[0 if from_start else done : length])
+            digest = one.digest()[:_DIGEST_BYTES]
+            prefixes = {**prefixes, length: digest}
+            self._hashed = _Hashed(hasher, done, prefixes) if from_start else _Hashed(one, length, prefixes)
         return digest
 
 

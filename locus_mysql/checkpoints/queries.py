@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any, cast
 
 from ..engine.operation import Batch, Operation
@@ -18,11 +19,21 @@ from .arguments import (
     pair_key,
 )
 from .base import OperationsBase
-from .codec import EncodedState, decode_json
 from .matching import contains
-from .records import CheckpointInfo, DiskUsage, Health, HistoryEntry, SearchHit, checkpoint_info, states_of
+from .records import (
+    CheckpointInfo,
+    DiskUsage,
+    Health,
+    HistoryEntry,
+    SearchHit,
+    checkpoint_info,
+    checkpoints_of,
+    history_entry,
+    readable,
+    state_of,
+)
 from .rows import aware
-from .searchable import snippet
+from .searchable import parts_of, snippet
 
 #: Threads whose states `search_data` reads at a time.
 SEARCH_DATA_PAGE = 50
@@ -66,7 +77,8 @@ class QueryOperations(OperationsBase):
         offset = 0
         while len(matches) < limit:
             (found,) = yield Batch.of(self.sql.queries.find_by_metadata(tenant, keys, limit, offset))
-            matches += [info for info in map(checkpoint_info, found.rows) if has_pair(info["metadata"], key, value)]
+            infos = readable(checkpoint_info, found.rows)
+            matches += [info for info in infos if has_pair(info["metadata"], key, value)]
             if len(found.rows) < limit:
                 break
             offset += limit
@@ -74,27 +86,20 @@ class QueryOperations(OperationsBase):
 
     def states_by_metadata(
         self, tenant: str, key: str, value: Any, limit: int = 100
-    ) -> Operation[list[tuple[CheckpointInfo, EncodedState]]]:
+    ) -> Operation[list[tuple[CheckpointInfo, dict[str, Any]]]]:
         """As `query_by_metadata`, each with its state. One round trip."""
         limit, keys = self._check_pair(key, value, limit)
-        matches: list[tuple[CheckpointInfo, EncodedState]] = []
+        matches: list[tuple[CheckpointInfo, dict[str, Any]]] = []
         offset = 0
         while len(matches) < limit:
             (found,) = yield Batch.of(self.sql.queries.load_by_metadata(tenant, keys, limit, offset))
-            states = states_of(found.rows)
+            page = checkpoints_of(found.rows)
+            states = readable(state_of, page)
             matches += [(info, state) for info, state in states if has_pair(info["metadata"], key, value)]
-            if len(states) < limit:
+            if len(page) < limit:
                 break
             offset += limit
         return matches[:limit]
-
-    def newest_states(
-        self, tenant: str, limit: int, offset: int = 0
-    ) -> Operation[list[tuple[CheckpointInfo, EncodedState]]]:
-        """Each thread's newest checkpoint with its state, most recently saved first. One round trip."""
-        limit, offset = check_limit(limit), check_limit(offset, "offset")
-        (found,) = yield Batch.of(self.sql.queries.load_newest(tenant, limit, offset))
-        return states_of(found.rows)
 
     def search_data(self, tenant: str, path: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
         """Threads whose newest state holds a value under a top-level key; a round trip for every few threads."""
@@ -103,9 +108,9 @@ class QueryOperations(OperationsBase):
         found: list[dict[str, Any]] = []
         offset = 0
         while len(found) < limit:
-            page = yield from self.newest_states(tenant, SEARCH_DATA_PAGE, offset)
-            for info, state in page:
-                data = decode_json(state.text())
+            (rows,) = yield Batch.of(self.sql.queries.load_newest(tenant, SEARCH_DATA_PAGE, offset))
+            page = checkpoints_of(rows.rows)
+            for info, data in readable(state_of, page):
                 if path in data and contains(data[path], value):
                     place = {"thread_id": info["thread_id"], "checkpoint_id": info["checkpoint_id"]}
                     found.append({**place, "data": data})
@@ -117,7 +122,9 @@ class QueryOperations(OperationsBase):
     def search(self, tenant: str, query: str, limit: int = 10) -> Operation[list[SearchHit]]:
         """Checkpoints whose text matches words of a query, best first, the newest of equals first. One round trip.
 
-        Each text belongs to the checkpoint that added it. MySQL ignores words under three letters and its stop words:
+        The score tells which of the query's words a text holds: each counts ``ln(1 + hits / hits with this word)``, all
+        of them hits of this tenant and query, so the texts of other tenants have no part in it. Each text belongs to
+        the checkpoint that added it. MySQL ignores words under three letters and its stop words:
         https://dev.mysql.com/doc/refman/9.0/en/fulltext-stopwords.html
         """
         check_text(query, "Query")
@@ -127,7 +134,7 @@ class QueryOperations(OperationsBase):
         query = query.replace("*", " ")  # a syntax error to MySQL 9.7 where it follows no word, and no operator here
         if not query.strip() or not limit:
             return []
-        find = self.sql.queries.search(tenant, query, limit * 4 + 20)
+        find = self.sql.queries.search(tenant, query, parts_of(query), limit * 4 + 20)
         try:
             _, found = yield Batch((self.sql.queries.index_pending(INDEXED_PER_SEARCH), find), atomic=False)
         except (ReadOnlyServer, PrivilegeMissing):  # a replica, say: what the primary has indexed by now is found
@@ -148,33 +155,14 @@ class QueryOperations(OperationsBase):
     def list_with_metadata(self, tenant: str, limit: int = 100) -> Operation[list[CheckpointInfo]]:
         """The newest checkpoint of each thread, most recently saved first. One round trip."""
         (found,) = yield Batch.of(self.sql.queries.list_with_metadata(tenant, check_limit(limit)))
-        return [checkpoint_info(row) for row in found.rows]
+        return list(readable(checkpoint_info, found.rows))
 
     def history(self, tenant: str, thread_id: str, limit: int = 100) -> Operation[list[HistoryEntry]]:
         """A thread's checkpoints with the checkpoint each goes on from, newest first. One round trip."""
         check_thread_id(thread_id)
         limit = check_limit(limit)
-        (found,) = yield Batch.of(self.sql.queries.history(tenant, thread_id))
-        names = {row[0]: row[1] for row in found.rows}
-        parents = {row[0]: row[2] for row in found.rows}
-        entries = []
-        for _, checkpoint_id, parent, created_at, size, metadata in found.rows:
-            if checkpoint_id is None:
-                continue
-            while parent in names and names[parent] is None:
-                parent = parents[parent]
-            entries.append(
-                HistoryEntry(
-                    checkpoint_id=cast(str, checkpoint_id),
-                    parent_id=cast("str | None", names.get(parent)),
-                    created_at=aware(created_at),
-                    size_bytes=cast(int, size),
-                    metadata=json.loads(cast(str, metadata)) if metadata else {},
-                )
-            )
-            if len(entries) >= limit:
-                break
-        return entries[:limit]
+        (found,) = yield Batch.of(self.sql.queries.history(tenant, thread_id, limit))
+        return list(readable(partial(history_entry, thread_id), found.rows))
 
     def get_disk_usage(self, tenant: str, thread_id: str | None = None) -> Operation[DiskUsage]:
         """What a thread, or all of a tenant's, takes on the server. One round trip that reads every row's header."""

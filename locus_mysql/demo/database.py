@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import secrets
 
-from ..checkpoints.store import CheckpointStore
+from ..checkpoints.store import StoreOperations
 from ..config import MySQLConfig
-from ..dialect import Dialect, Statement
+from ..dialect import Dialect
 from ..engine.asynchronous import AsyncEngine
 from ..engine.operation import Batch, Operation
 from .display import size
@@ -39,15 +39,16 @@ class Database:
 
     def __init__(self, config: MySQLConfig) -> None:
         self._config = config
-        self._store = CheckpointStore(config)
+        self._seen = StoreOperations(config, "agents")
+        self._engine = AsyncEngine(config, self._seen.checkpoints.sql)
 
     async def version(self) -> str:
         """The server's version."""
-        return str((await self._store.health_check())["server_version"])
+        return str((await self._engine.run(self._seen.health_check()))["server_version"])
 
     async def contents(self) -> str:
         """What the story's tenant has in the tables."""
-        usage = await self._store.get_disk_usage()
+        usage = await self._engine.run(self._seen.get_disk_usage())
         return (
             f"{_counted(usage['threads'], 'thread')}, {_counted(usage['checkpoints'], 'checkpoint')}, "
             f"{_counted(usage['rows'], 'row')}, {size(usage['total_bytes'])}"
@@ -55,7 +56,7 @@ class Database:
 
     async def stored_bytes(self, thread_id: str) -> int:
         """What a thread takes: states, search text and metadata."""
-        return int((await self._store.get_disk_usage(thread_id))["total_bytes"])
+        return int((await self._engine.run(self._seen.get_disk_usage(thread_id)))["total_bytes"])
 
     async def drop(self) -> None:
         """Drop the tables and close the connections."""
@@ -65,11 +66,11 @@ class Database:
             await engine.run(_drop_tables(dialect))
         finally:
             await engine.close()
-            await self._store.close()
+            await self._engine.close()
 
 
 def _drop_tables(dialect: Dialect) -> Operation[None]:
-    yield Batch.of(Statement(f"DROP TABLE IF EXISTS `{dialect.checkpoints_table}`, `{dialect.threads_table}`"))
+    yield Batch.of(dialect.schema.drop())
 
 
 def _counted(count: int, noun: str) -> str:

@@ -34,20 +34,25 @@ SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, IF(%s, b.seq, t.last_seq), %s,
 """
 
 # The same right after a seq was taken of a thread that nobody had written to: then parent and base need no look-up,
-# which is 0.15 ms of a save of 1.2 ms. If no seq was taken, ROW_COUNT() is 0 and the statement fails: error 1048, seq
-# cannot be NULL. INSERT ... SELECT would affect no row instead, but takes 0.04 ms more.
+# which is 0.15 ms of a save of 1.2 ms. If no seq was taken, ROW_COUNT() is 0 and the statement fails with error 3141,
+# as `HELD` does in `threads`. INSERT ... SELECT would affect no row instead, but takes 0.04 ms more.
 INSERT_NEXT = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
                            metadata, metadata_keys, pending_text, unindexed, oldest_at, created_at)
-VALUES (%s, %s, IF(ROW_COUNT() = 1, LAST_INSERT_ID(), NULL), %s, %s, COALESCE(%s, LAST_INSERT_ID()), %s, %s, %s, %s,
-        %s, %s, %s, %s, UTC_TIMESTAMP(6))
+VALUES (%s, %s, CAST(IF(ROW_COUNT() = 1, LAST_INSERT_ID(), '') AS JSON), %s, %s, COALESCE(%s, LAST_INSERT_ID()), %s, %s,
+        %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))
 """
 
-# Was this save carried out already? Asked before it is repeated.
+# Was this save carried out already? Asked before it is repeated. The row may have been replaced, pruned or deleted
+# since: then its token was left behind.
 FIND_SAVED = """
 SELECT c.seq
   FROM {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s AND c.token = %s
+ UNION ALL
+SELECT NULL
+  FROM {settled} s
+ WHERE s.tenant = %s AND s.token = %s
 """
 
 # Take the name from a checkpoint. Its seq becomes the last insert id, for the statements below.
@@ -93,6 +98,7 @@ UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
           SELECT p.seq, p.parent_seq, p.continues
             FROM unheld
             JOIN {checkpoints} p ON p.tenant = %s AND p.thread_id = %s AND p.seq = unheld.parent_seq
+                                AND p.seq < unheld.seq
            WHERE unheld.continues = 1 AND p.checkpoint_id IS NULL
              AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
                               WHERE k.tenant = %s AND k.thread_id = %s AND k.parent_seq = p.seq AND k.continues = 1
@@ -115,7 +121,7 @@ UPDATE {checkpoints} c
           SELECT b.seq, b.base_seq
             FROM unused
             JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = unused.base_seq
-                                AND b.seq <> unused.seq
+                                AND b.seq < unused.seq
            WHERE b.checkpoint_id IS NULL
              AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
                               WHERE k.tenant = %s AND k.thread_id = %s AND k.base_seq = b.seq
@@ -138,6 +144,7 @@ DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
           SELECT p.seq, p.parent_seq
             FROM gone
             JOIN {checkpoints} p ON p.tenant = %s AND p.thread_id = %s AND p.seq = gone.parent_seq
+                                AND p.seq < gone.seq
            WHERE p.checkpoint_id IS NULL
              AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
                               WHERE k.tenant = %s AND k.thread_id = %s AND k.parent_seq = p.seq AND k.seq <> gone.seq)
@@ -169,7 +176,8 @@ DELETE c FROM {checkpoints} c
 """
 
 # The newest checkpoint of a thread and the rows it builds on, newest first. The recursion carries keys only: payloads
-# in it would be copied into a temporary table.
+# in it would be copied into a temporary table. A row builds on an older one, and on 130 of them at most: the bounds are
+# for rows that are damaged, which then do not fit together.
 LOAD_NEWEST = """
 WITH RECURSIVE lineage (seq, base_seq, version) AS (
   (SELECT c.seq, c.base_seq, t.version
@@ -180,8 +188,8 @@ WITH RECURSIVE lineage (seq, base_seq, version) AS (
   UNION ALL
   SELECT b.seq, b.base_seq, lineage.version
     FROM lineage
-    JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq
-   WHERE lineage.base_seq <> lineage.seq
+    JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq AND b.seq < lineage.seq
+   LIMIT 500
 )
 SELECT c.seq, c.token, c.payload, lineage.version
   FROM lineage
@@ -198,8 +206,8 @@ WITH RECURSIVE lineage (seq, base_seq, version) AS (
   UNION ALL
   SELECT b.seq, b.base_seq, lineage.version
     FROM lineage
-    JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq
-   WHERE lineage.base_seq <> lineage.seq
+    JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq AND b.seq < lineage.seq
+   LIMIT 500
 )
 SELECT c.seq, c.token, c.payload, lineage.version
   FROM lineage
@@ -290,13 +298,13 @@ class CheckpointStatements(Statements):
         )
 
     def insert_next(self, tenant: str, thread_id: str, row: NewRow, base_seq: int | None) -> Statement:
-        """As `insert_after`, directly behind a `take_seq_if_unchanged`; fails with error 1048 if that took none."""
+        """As `insert_after`, directly behind a `take_seq_if_unchanged`; undoes the batch if that took none."""
         checkpoint_id, parent_seq, *values = row.params
         return Statement(self._text(INSERT_NEXT), (tenant, thread_id, checkpoint_id, parent_seq, base_seq, *values))
 
     def find_saved(self, tenant: str, thread_id: str, checkpoint_id: str, token: bytes) -> Statement:
-        """The seq of a row of ours."""
-        return Statement(self._text(FIND_SAVED), (tenant, thread_id, checkpoint_id, token))
+        """The seq of a row of ours; None if it was there and is gone."""
+        return Statement(self._text(FIND_SAVED), (tenant, thread_id, checkpoint_id, token, tenant, token))
 
     def unname(self, tenant: str, thread_id: str, checkpoint_id: str) -> Statement:
         """Take the name from a checkpoint."""

@@ -32,36 +32,6 @@ SELECT t.tenant, t.thread_id FROM {threads} t
  LIMIT %s
 """
 
-# Lock a thread that is still idle or expired.
-LOCK_IDLE = """
-SELECT t.last_seq FROM {threads} t
- WHERE t.tenant = %s AND t.thread_id = %s
-   AND (t.expires_at <= UTC_TIMESTAMP(6) OR t.updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND)
-   FOR UPDATE
-"""
-
-COUNT_IDLE = """
-SELECT COUNT(c.checkpoint_id) FROM {checkpoints} c
-  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
- WHERE c.tenant = %s AND c.thread_id = %s
-   AND (t.expires_at <= UTC_TIMESTAMP(6) OR t.updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND)
-"""
-
-# A chunk of an idle thread. No save may come between it and the removal of the thread's row: both run under its lock.
-DELETE_IDLE = """
-DELETE c FROM {checkpoints} c
-  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
- WHERE c.tenant = %s AND c.thread_id = %s
-   AND (t.expires_at <= UTC_TIMESTAMP(6) OR t.updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND)
-"""
-
-DROP_IDLE = """
-DELETE FROM {threads}
- WHERE tenant = %s AND thread_id = %s
-   AND (expires_at <= UTC_TIMESTAMP(6) OR updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND)
-   AND NOT EXISTS (SELECT 1 FROM {checkpoints} c WHERE c.tenant = %s AND c.thread_id = %s)
-"""
-
 # Take the names from old checkpoints of an active thread, never from its newest.
 UNNAME_BEFORE = """
 UPDATE {checkpoints} c
@@ -72,7 +42,8 @@ UPDATE {checkpoints} c
    AND c.created_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
 """
 
-# Delete the unnamed rows that no named state follows.
+# Delete the unnamed rows that no named state follows. In this statement and the next two, DISTINCT ends the recursion
+# where damaged rows follow each other in a circle.
 SWEEP_LEAVES = """
 DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
   LEFT JOIN (WITH RECURSIVE followed (seq, parent_seq) AS (
@@ -123,16 +94,18 @@ UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
 # something, and they go.
 SWEEP_BYPASS = """
 UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
-  JOIN (WITH RECURSIVE up (seq, parent_seq, continues) AS (
-          SELECT k.seq, x.parent_seq, IF(k.continues = 1 AND x.continues <> 1, 0, k.continues)
+  JOIN (WITH RECURSIVE up (seq, hollow_seq, parent_seq, continues) AS (
+          SELECT k.seq, x.seq, x.parent_seq, IF(k.continues = 1 AND x.continues <> 1, 0, k.continues)
             FROM {checkpoints} k
-            JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = k.parent_seq AND {HOLLOW[x]}
+            JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = k.parent_seq AND x.seq < k.seq
+                                AND {HOLLOW[x]}
            WHERE k.tenant = %s AND k.thread_id = %s
              AND NOT ({HOLLOW[k]})
           UNION ALL
-          SELECT up.seq, x.parent_seq, IF(up.continues = 1 AND x.continues <> 1, 0, up.continues)
+          SELECT up.seq, x.seq, x.parent_seq, IF(up.continues = 1 AND x.continues <> 1, 0, up.continues)
             FROM up
-            JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = up.parent_seq AND {HOLLOW[x]}
+            JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = up.parent_seq
+                                AND x.seq < up.hollow_seq AND {HOLLOW[x]}
         )
         SELECT up.seq, up.parent_seq, up.continues
           FROM up
@@ -153,6 +126,16 @@ SELECT COUNT(c.checkpoint_id) FROM {checkpoints} c WHERE c.tenant = %s AND c.thr
 """
 
 # Copying. First whatever is left of an expired destination goes.
+SETTLE_EXPIRED = """
+INSERT INTO {settled} (tenant, token, settled_at)
+SELECT c.tenant, c.token, UTC_TIMESTAMP(6)
+  FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND t.expires_at <= UTC_TIMESTAMP(6) AND c.checkpoint_id IS NOT NULL
+   AND {YOUNG}
+    ON DUPLICATE KEY UPDATE settled_at = UTC_TIMESTAMP(6)
+"""
+
 DELETE_EXPIRED = """
 DELETE c FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
@@ -165,12 +148,20 @@ LOCK_BOTH = """
 SELECT t.thread_id FROM {threads} t WHERE t.tenant = %s AND t.thread_id IN (%s, %s) ORDER BY t.thread_id FOR UPDATE
 """
 
+# The source must be there, and be locked, before it is copied in two statements, and the copy must not have been made
+# yet: else error 3141 undoes the batch.
+SOURCE_HELD = """
+SELECT CAST(IF(COUNT(*) = 1 AND NOT EXISTS ({landed}), '1', '') AS JSON) FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+   FOR UPDATE
+"""
+
 COPY_THREAD = """
 INSERT INTO {threads} (tenant, thread_id, last_seq, first_seq, version, created_at, updated_at, expires_at)
 SELECT t.tenant, %s, t.last_seq, t.first_seq, UUID_TO_BIN(UUID()), t.created_at, UTC_TIMESTAMP(6),
        UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
   FROM {threads} t
- WHERE t.tenant = %s AND t.thread_id = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+ WHERE t.tenant = %s AND t.thread_id = %s
 """
 
 COPY_ROWS = """
@@ -181,19 +172,7 @@ SELECT c.tenant, %s, c.seq, c.checkpoint_id, c.parent_seq, c.base_seq, c.continu
        IF(COALESCE(c.search_text, c.pending_text) IS NULL, NULL, 1), c.oldest_at, c.created_at
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
- WHERE c.tenant = %s AND c.thread_id = %s AND {LIVE}
-"""
-
-# Was this copy made already? The newest rows of both threads are then the same row.
-FIND_COPIED = """
-SELECT 1
-  FROM {threads} t
-  JOIN {threads} d ON d.tenant = t.tenant AND d.thread_id = %s AND d.last_seq = t.last_seq
- WHERE t.tenant = %s AND t.thread_id = %s
-   AND (SELECT c.token FROM {checkpoints} c WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id
-         ORDER BY c.seq DESC LIMIT 1)
-     = (SELECT c.token FROM {checkpoints} c WHERE c.tenant = d.tenant AND c.thread_id = d.thread_id
-         ORDER BY c.seq DESC LIMIT 1)
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.seq >= t.first_seq
 """
 
 # Rewriting a thread's states: what they are now, and rows put in their places.
@@ -215,25 +194,10 @@ SELECT c.seq, c.token, c.payload, c.checkpoint_id, c.base_seq, c.parent_seq, c.m
  ORDER BY c.seq
 """
 
-# Lock the thread if nobody changed it since it was read.
-LOCK_UNCHANGED = """
-UPDATE {threads} SET version = %s
- WHERE tenant = %s AND thread_id = %s AND version = %s
-"""
-
-# These two do nothing if the lock was not had: the version is then another.
-CLEAR_LOCKED = """
-DELETE c FROM {checkpoints} c
-  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
- WHERE c.tenant = %s AND c.thread_id = %s AND t.version = %s
-"""
-
 PUT_ROW = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
                            metadata, metadata_keys, pending_text, unindexed, oldest_at, created_at)
-SELECT t.tenant, t.thread_id, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s
-  FROM {threads} t
- WHERE t.tenant = %s AND t.thread_id = %s AND t.version = %s
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 """
 
 
@@ -267,16 +231,6 @@ class MaintenanceStatements(Statements):
             return Statement(self._text(EXPIRED), (limit,))
         return Statement(self._text(EXPIRED_OF_TENANT), (tenant, limit))
 
-    def remove_idle(self, tenant: str, thread_id: str, age_us: int) -> tuple[Statement, ...]:
-        """Remove a thread that is expired or idle for longer; the second result counts its checkpoints."""
-        key = (tenant, thread_id, age_us)
-        return (
-            Statement(self._text(LOCK_IDLE), key),
-            Statement(self._text(COUNT_IDLE), key),
-            Statement(self._text(DELETE_IDLE), key),
-            Statement(self._text(DROP_IDLE), (*key, tenant, thread_id)),
-        )
-
     def unname_before(self, tenant: str, thread_id: str, age_us: int) -> Statement:
         """Take the names from checkpoints older than this, but for the newest."""
         return Statement(self._text(UNNAME_BEFORE), (tenant, thread_id) * 2 + (age_us,))
@@ -300,19 +254,23 @@ class MaintenanceStatements(Statements):
         """How many checkpoints a thread has."""
         return Statement(self._text(COUNT_NAMED), (tenant, thread_id))
 
-    def copy_thread(self, tenant: str, source: str, destination: str, ttl_us: int | None) -> tuple[Statement, ...]:
-        """Copy a thread; the fourth result affects one row if there is a source. A live destination is error 1062."""
+    def copy_thread(
+        self, tenant: str, source: str, destination: str, ttl_us: int | None, landed: Statement
+    ) -> tuple[Statement, ...]:
+        """Copy a thread; the batch is undone if there is no source, or `landed` finds a row.
+
+        A destination that has not expired is error 1062.
+        """
+        held = self._text(SOURCE_HELD.replace("{landed}", landed.sql))
         return (
             Statement(self._text(LOCK_BOTH), (tenant, source, destination)),
+            Statement(held, (*landed.params, tenant, source)),
+            Statement(self._text(SETTLE_EXPIRED), (tenant, destination)),
             Statement(self._text(DELETE_EXPIRED), (tenant, destination)),
             Statement(self._text(DROP_EXPIRED), (tenant, destination)),
             Statement(self._text(COPY_THREAD), (destination, ttl_us, tenant, source)),
             Statement(self._text(COPY_ROWS), (destination, tenant, source)),
         )
-
-    def find_copied(self, tenant: str, source: str, destination: str) -> Statement:
-        """A row if the destination already is a copy of the source as it stands."""
-        return Statement(self._text(FIND_COPIED), (destination, tenant, source))
 
     def threads_with_old_messages(self, tenant: str, before: str, after: str, limit: int) -> Statement:
         """Ids of threads with a checkpoint whose oldest message is from before a time."""
@@ -322,18 +280,8 @@ class MaintenanceStatements(Statements):
         """Every row of a thread, oldest first."""
         return Statement(self._text(READ_THREAD), (tenant, thread_id))
 
-    def clear_unchanged(
-        self, tenant: str, thread_id: str, known_version: bytes, version: bytes
-    ) -> tuple[Statement, Statement]:
-        """Lock a thread and delete its rows; both affect nothing if its version is not the known one any more."""
-        key = (tenant, thread_id)
-        return (
-            Statement(self._text(LOCK_UNCHANGED), (version, *key, known_version)),
-            Statement(self._text(CLEAR_LOCKED), (*key, version)),
-        )
-
-    def put_row(self, tenant: str, thread_id: str, version: bytes, placed: PlacedRow) -> Statement:
-        """Insert a row in a given place of a thread that was cleared; does nothing if it was not."""
+    def put_row(self, tenant: str, thread_id: str, placed: PlacedRow) -> Statement:
+        """Insert a row in a given place of a thread that is locked and was cleared."""
         checkpoint_id, parent_seq, *rest = placed.row.params
         values = (placed.seq, checkpoint_id, parent_seq, placed.base_seq, *rest, placed.created_at)
-        return Statement(self._text(PUT_ROW), (*values, tenant, thread_id, version))
+        return Statement(self._text(PUT_ROW), (tenant, thread_id, *values))

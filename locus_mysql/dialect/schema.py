@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
 
 from .statement import Statement
+
+#: What the states in a set of tables are. Each kind has tables of its own: what was saved as one kind is never read,
+#: replaced or deleted as another.
+Kind: TypeAlias = Literal["agents", "dicts", "current"]
+
+#: What stands between the prefix and the role in the names of a kind's tables.
+INFIXES: Mapping[Kind, str] = {"agents": "", "dicts": "store_", "current": "state_"}
+
+#: The roles of the tables, in the order in which they are made.
+ROLES = ("threads", "checkpoints", "settled")
 
 #: Written into the tables' comments. Raised when a change of layout needs a migration.
 LAYOUT_VERSION = 1
@@ -69,56 +80,72 @@ CREATE TABLE IF NOT EXISTS {checkpoints} (
   COMMENT='{comment}'
 """
 
+# Tokens of operations that were carried out and of which nothing else is left to tell: see `settled`.
+SETTLED = """
+CREATE TABLE IF NOT EXISTS {settled} (
+  tenant     VARCHAR(128) NOT NULL,
+  token      BINARY(16)   NOT NULL,
+  settled_at DATETIME(6)  NOT NULL,
+  PRIMARY KEY (tenant, token),
+  KEY age (settled_at)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
+  COMMENT='{comment}'
+"""
+
 # What there is under the tables' names, and whether there is a full-text index.
 DESCRIBE = """
 SELECT t.TABLE_NAME, t.TABLE_COMMENT,
        EXISTS (SELECT 1 FROM information_schema.STATISTICS s
                 WHERE s.TABLE_SCHEMA = t.TABLE_SCHEMA AND s.TABLE_NAME = t.TABLE_NAME AND s.INDEX_NAME = 'words')
   FROM information_schema.TABLES t
- WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME IN (%s, %s)
+ WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME IN (%s, %s, %s)
 """
 
 
 class SchemaStatements:
-    """Statements that make and check the tables.
+    """Statements that make and check the tables of one kind of states.
 
     Args:
-        threads_table: Unquoted name of the table of threads.
-        checkpoints_table: Unquoted name of the table of checkpoints.
+        names: The unquoted names of the tables by their roles.
+        kind: What the states are.
         search: Whether to make a full-text index.
         search_parser: Its parser.
     """
 
     def __init__(
-        self,
-        threads_table: str,
-        checkpoints_table: str,
-        *,
-        search: bool,
-        search_parser: Literal["default", "ngram"],
+        self, names: Mapping[str, str], kind: Kind, *, search: bool, search_parser: Literal["default", "ngram"]
     ) -> None:
-        self._threads = threads_table
-        self._checkpoints = checkpoints_table
+        self.names = names
+        self._kind = kind
         self._search = search
         self._search_parser = search_parser
 
+    @property
+    def comment(self) -> str:
+        """What the comment of each table is: the layout, and the kind of the states."""
+        return f"{LAYOUT_COMMENT}{LAYOUT_VERSION}, {self._kind}"
+
     def describe(self) -> Statement:
         """Name, comment and presence of a full-text index of each table there is."""
-        return Statement(DESCRIBE.strip(), (self._threads, self._checkpoints))
+        return Statement(DESCRIBE.strip(), tuple(self.names[role] for role in ROLES))
 
-    def create(self) -> tuple[Statement, Statement]:
+    def create(self) -> tuple[Statement, ...]:
         """Make the tables that are missing; safe to run by many processes at once."""
-        comment = f"{LAYOUT_COMMENT}{LAYOUT_VERSION}"
         search = "".join(f",\n  {key}" for key in self._search_keys()) if self._search else ""
-        return (
-            Statement(THREADS.format(threads=f"`{self._threads}`", comment=comment).strip()),
-            Statement(CHECKPOINTS.format(checkpoints=f"`{self._checkpoints}`", comment=comment, search=search).strip()),
+        quoted = {role: f"`{name}`" for role, name in self.names.items()}
+        return tuple(
+            Statement(template.format(**quoted, comment=self.comment, search=search).strip())
+            for template in (THREADS, CHECKPOINTS, SETTLED)
         )
 
     def add_search(self) -> Statement:
         """Add the full-text index to a table made without one; rebuilds the table."""
         added = ", ".join(f"ADD {key}" for key in self._search_keys())
-        return Statement(f"ALTER TABLE `{self._checkpoints}` {added}")
+        return Statement(f"ALTER TABLE `{self.names['checkpoints']}` {added}")
+
+    def drop(self) -> Statement:
+        """Drop the tables with all that is in them."""
+        return Statement("DROP TABLE IF EXISTS " + ", ".join(f"`{self.names[role]}`" for role in reversed(ROLES)))
 
     def _search_keys(self) -> tuple[str, str]:
         """The index of words, and the one that finds text not yet in it."""

@@ -105,6 +105,9 @@ class SyncConnection(Protocol):
     def abort(self) -> None:
         """Drop the socket at once, in whatever state it is; never raises, never waits."""
 
+    def interrupt(self) -> None:
+        """End a call that another thread is making: it raises `ConnectionLost` at once. Never raises, never waits."""
+
 
 class AsyncConnection(Protocol):
     """A connection used by one task of one event loop at a time."""

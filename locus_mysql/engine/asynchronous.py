@@ -10,12 +10,13 @@ from weakref import WeakKeyDictionary
 
 from ..config import MySQLConfig
 from ..dialect import Dialect
-from ..drivers.base import AsyncConnection, DriverError, Result, ServerError
+from ..drivers.base import AsyncConnection, DriverError, ServerError
 from ..drivers.registry import find_driver
 from .bootstrap import ensure_schema
-from .operation import Batch, Operation
+from .operation import Batch, Operation, Results
 from .pool import AsyncPool
 from .retry import Retry
+from .topology import Topology
 from .transaction import ROLLBACK, is_transaction, to_return, to_send
 
 T = TypeVar("T")
@@ -33,6 +34,7 @@ class AsyncEngine:
         self._config = config
         self._dialect = dialect
         self._driver = find_driver(config.driver)
+        self._topology = Topology(config.endpoints)
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPool] = WeakKeyDictionary()
         self._abandoned: list[object] = []
         self._lock = threading.Lock()  # of _pools: loops of other threads open theirs meanwhile
@@ -67,7 +69,7 @@ class AsyncEngine:
     async def _drive(self, operation: Operation[T]) -> T:
         retry = Retry(self._config, reached_before=self._reached)
         step = operation.send
-        value: list[Result] | None = None
+        value: Results | None = None
         try:
             batch = next(operation)
             while True:
@@ -83,7 +85,7 @@ class AsyncEngine:
         finally:
             operation.close()
 
-    async def _execute(self, batch: Batch, retry: Retry) -> list[Result]:
+    async def _execute(self, batch: Batch, retry: Retry) -> Results:
         retry.begin_batch()
         tested = False
         while True:
@@ -91,11 +93,13 @@ class AsyncEngine:
             try:
                 async with pool.connection(tested=tested) as connection:
                     self._reached = True
-                    if retry.fate_unknown and batch.landed is not None:
-                        found = await connection.execute((batch.landed,))
-                        if found[0].rows:
-                            return found
-                    return await _carry_out(connection, batch)
+                    if retry.fate_unknown:
+                        retry.check_deadline()
+                        if batch.landed is not None:
+                            (found,) = await connection.execute((batch.landed,))
+                            if found.rows:
+                                return Results((), {}, landed=found.rows[0])
+                    return await _carry_out(connection, batch, retry)
             except DriverError as error:
                 wait_s = retry.wait_after(error)
             tested = True
@@ -115,13 +119,13 @@ class AsyncEngine:
                     if other.is_closed():
                         stale.abort()
                         del self._pools[other]
-                pool = self._pools[loop] = AsyncPool(self._config, self._driver)
+                pool = self._pools[loop] = AsyncPool(self._config, self._driver, self._topology)
         return pool
 
 
-async def _carry_out(connection: AsyncConnection, batch: Batch) -> list[Result]:
+async def _carry_out(connection: AsyncConnection, batch: Batch, retry: Retry) -> Results:
     try:
-        return to_return(batch, await connection.execute(to_send(batch)))
+        return to_return(batch, await connection.execute(to_send(batch)), fate_unknown=retry.fate_unknown)
     except ServerError:
         if is_transaction(batch):
             await connection.execute((ROLLBACK,))

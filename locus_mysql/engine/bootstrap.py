@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..config import MySQLConfig
 from ..dialect import Dialect
-from ..dialect.schema import LAYOUT_COMMENT, LAYOUT_VERSION
+from ..dialect.schema import LAYOUT_COMMENT, LAYOUT_VERSION, SchemaStatements
 from ..errors import SchemaMismatch
 from .operation import Batch, Operation
 
@@ -18,31 +20,45 @@ def ensure_schema(config: MySQLConfig, dialect: Dialect) -> Operation[None]:
     if config.ddl_mode == "off":
         return
     (found,) = yield Batch.of(dialect.schema.describe())
-    tables = {str(name).casefold(): (str(comment), bool(searched)) for name, comment, searched in found.rows}
-    names = (dialect.threads_table, dialect.checkpoints_table)
+    tables = {str(name).casefold(): (str(comment), bool(indexed)) for name, comment, indexed in found.rows}
+    names = tuple(dialect.schema.names.values())
+    searched = dialect.schema.names["checkpoints"]
     for name in names:
         if name.casefold() in tables:
-            _check_layout(config, name, tables[name.casefold()][0])
+            _check_layout(config, dialect.schema, name, tables[name.casefold()][0])
     missing = [name for name in names if name.casefold() not in tables]
     if not missing:
-        if config.search and not tables[dialect.checkpoints_table.casefold()][1]:
+        if config.search and not tables[searched.casefold()][1]:
             raise SchemaMismatch(
-                f"Table {dialect.checkpoints_table!r} was made without a full-text index. Set search=False, or "
+                f"Table {searched!r} was made without a full-text index. Set search=False, or "
                 f"add the index: {dialect.schema.add_search().sql}"
             )
         return
     if config.ddl_mode == "validate":
-        raise SchemaMismatch(
-            f"Database {config.database!r} has no table {' and no '.join(map(repr, missing))}. Make the tables with "
-            "the output of `python -m locus_mysql schema`, or set ddl_mode='create'."
-        )
+        raise no_tables(config, missing)
     for statement in dialect.schema.create():
         yield Batch.of(statement)
 
 
-def _check_layout(config: MySQLConfig, table: str, comment: str) -> None:
-    version = comment.removeprefix(LAYOUT_COMMENT)
-    if version == comment or not version.isdecimal():
+def has_tables(dialect: Dialect) -> Operation[bool]:
+    """Whether any of the tables is there."""
+    (found,) = yield Batch.of(dialect.schema.describe())
+    return bool(found.rows)
+
+
+def no_tables(config: MySQLConfig, missing: Sequence[str]) -> SchemaMismatch:
+    """The error of one who may not make the tables that are missing."""
+    return SchemaMismatch(
+        f"Database {config.database!r} has no table {' and no '.join(map(repr, missing))}. Make the tables with "
+        "the output of `python -m locus_mysql schema`, or set ddl_mode='create'."
+    )
+
+
+def _check_layout(config: MySQLConfig, schema: SchemaStatements, table: str, comment: str) -> None:
+    if comment == schema.comment:
+        return
+    version, _, kind = comment.removeprefix(LAYOUT_COMMENT).partition(", ")
+    if not comment.startswith(LAYOUT_COMMENT) or not version.isdecimal():
         raise SchemaMismatch(
             f"Table {table!r} in database {config.database!r} was not made by locus-mysql. Choose another "
             "table_prefix or database; nothing was changed."
@@ -52,3 +68,7 @@ def _check_layout(config: MySQLConfig, table: str, comment: str) -> None:
         raise SchemaMismatch(
             f"Table {table!r} has layout {version}, this version of locus-mysql uses layout {LAYOUT_VERSION}. {action}."
         )
+    raise SchemaMismatch(
+        f"Table {table!r} in database {config.database!r} holds states of another kind ({kind or 'none named'}). "
+        "Choose another table_prefix; nothing was changed."
+    )

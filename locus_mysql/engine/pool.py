@@ -1,7 +1,8 @@
 """Connections kept for reuse: one pool for threads, one for the tasks of an event loop.
 
 A connection is lent to one user at a time. What comes back in doubt is dropped, never reused. A connection that was
-idle for a while is pinged before it is lent; one in steady use never is.
+idle for a while is pinged before it is lent; one in steady use never is. All are to one server: if that is found dead,
+or no longer the primary, all are dropped, so that no two calls pay for the same discovery.
 """
 
 from __future__ import annotations
@@ -12,20 +13,15 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, TypeGuard, TypeVar
 
 from ..config import MySQLConfig
-from ..drivers.base import (
-    AsyncConnection,
-    ConnectionLost,
-    Driver,
-    DriverError,
-    Endpoint,
-    ServerError,
-    SyncConnection,
-)
+from ..drivers.base import AsyncConnection, ConnectionLost, Driver, DriverError, ServerError, SyncConnection
 from ..errors import PoolTimeout
-from .failures import CROWDED, READ_ONLY
+from .failures import READ_ONLY
+from .primary import AsyncPrimary, SyncPrimary, connect, connect_async, replaced, replaced_async
+from .topology import Topology
+from .watch import AsyncWatch, SyncWatch
 
 #: A connection idle for longer is pinged before use, in seconds.
 PING_AFTER_S = 5.0
@@ -43,7 +39,7 @@ class Kept(Generic[C]):
 
 
 class IdleConnections(Generic[C]):
-    """The open connections nobody uses, last used first, and the order of the servers to try.
+    """The open connections nobody uses, last used first.
 
     Args:
         config: Has the limits of age and idleness.
@@ -54,7 +50,6 @@ class IdleConnections(Generic[C]):
         self._config = config
         self._clock = clock
         self._kept: list[Kept[C]] = []
-        self._first_endpoint = 0
 
     def take(self) -> tuple[Kept[C] | None, bool, list[Kept[C]]]:
         """The connection last used, whether to ping it, and connections that are too old to be used again."""
@@ -78,16 +73,6 @@ class IdleConnections(Generic[C]):
         """The time by this pool's clock."""
         return self._clock()
 
-    def endpoints(self) -> tuple[Endpoint, ...]:
-        """The servers, the one to try first in front."""
-        endpoints = self._config.endpoints
-        first = self._first_endpoint % len(endpoints)
-        return endpoints[first:] + endpoints[:first]
-
-    def avoid_first_endpoint(self) -> None:
-        """Try the next server first from now on: this one takes no writes."""
-        self._first_endpoint += 1
-
     def _is_stale(self, kept: Kept[C], now: float) -> bool:
         return now - kept.opened_at > self._config.pool_max_age_s or now - kept.idle_since > self._config.pool_idle_s
 
@@ -105,17 +90,25 @@ def _is_sound(error: BaseException) -> bool:
     return isinstance(error, ServerError) and error.errno not in READ_ONLY
 
 
+def _condemns_server(error: BaseException) -> TypeGuard[DriverError]:
+    """Whether the other connections to the same server are in doubt as well."""
+    return isinstance(error, ConnectionLost) or (isinstance(error, ServerError) and error.errno in READ_ONLY)
+
+
 class SyncPool:
     """Connections for the threads of this process.
 
     Args:
         config: Size, timeouts and ages.
         driver: Opens connections.
+        topology: What is known of the servers, if it is known to others too.
     """
 
-    def __init__(self, config: MySQLConfig, driver: Driver) -> None:
+    def __init__(self, config: MySQLConfig, driver: Driver, topology: Topology | None = None) -> None:
         self._config = config
         self._driver = driver
+        self._topology = topology or Topology(config.endpoints)
+        self._watch = SyncWatch(self._look_for_another) if self._topology.several else None
         self._idle: IdleConnections[SyncConnection] = IdleConnections(config)
         self._free = threading.BoundedSemaphore(config.pool_size)
         self._lock = threading.Lock()
@@ -139,7 +132,11 @@ class SyncPool:
             generation = self._generation
             connection, opened_at = self._checked(tested=tested)
             try:
-                yield connection
+                self._begin(connection)
+                try:
+                    yield connection
+                finally:
+                    self._end(connection)
             except BaseException as error:
                 self._take_back_after(error, connection, opened_at, generation)
                 raise
@@ -168,13 +165,14 @@ class SyncPool:
             if current and _is_sound(error):
                 self._idle.put(connection, opened_at)
                 return
-            if current and isinstance(error, ServerError):  # of many callers at once, only the first moves on
-                self._idle.avoid_first_endpoint()
+            # Of many callers at once, only the first drops what is idle: the others might hit new connections.
+            if current and _condemns_server(error) and isinstance(connection, SyncPrimary):
+                self._topology.failed(connection.endpoint, error)
                 self._generation += 1
                 kept = self._idle.take_all()
         connection.abort()
         for one in kept:
-            one.connection.close()
+            one.connection.abort()
 
     def _checked(self, *, tested: bool) -> tuple[SyncConnection, float]:
         while True:
@@ -187,25 +185,45 @@ class SyncPool:
             if not (doubtful or tested):
                 return kept.connection, kept.opened_at
             try:
-                kept.connection.ping()
+                self._begin(kept.connection)
+                try:
+                    kept.connection.ping()
+                finally:
+                    self._end(kept.connection)
             except DriverError:
                 kept.connection.abort()
+                self._drop_idle()  # else each of them might cost a time-out
             else:
                 return kept.connection, kept.opened_at
 
     def _open(self) -> SyncConnection:
-        failures: list[DriverError] = []
-        for endpoint in self._idle.endpoints():
-            try:
-                connection = self._driver.connect(self._config, endpoint)
-            except DriverError as error:
-                failures.append(error)
-                if not _next_server_may_help(error):
-                    raise
-            else:
-                self.reached = True
-                return connection
-        raise failures[0]
+        connection = connect(self._config, self._driver, self._topology)
+        self.reached = True
+        return connection
+
+    def _drop_idle(self) -> None:
+        with self._lock:
+            kept = self._idle.take_all()
+        for one in kept:
+            one.connection.abort()
+
+    def _begin(self, connection: SyncConnection) -> None:
+        if self._watch is not None and isinstance(connection, SyncPrimary):
+            self._watch.begin(connection)
+
+    def _end(self, connection: SyncConnection) -> None:
+        if self._watch is not None and isinstance(connection, SyncPrimary):
+            self._watch.end(connection)
+
+    def _look_for_another(self, silent: SyncPrimary) -> None:
+        if self._watch is None or not replaced(self._config, self._driver, self._topology, silent.endpoint):
+            return
+        with self._lock:
+            self._generation += 1
+        self._drop_idle()
+        for one in self._watch.calls.waiting():
+            if one.endpoint == silent.endpoint:
+                one.interrupt()
 
 
 class AsyncPool:
@@ -214,11 +232,14 @@ class AsyncPool:
     Args:
         config: Size, timeouts and ages.
         driver: Opens connections.
+        topology: What is known of the servers, if it is known to others too.
     """
 
-    def __init__(self, config: MySQLConfig, driver: Driver) -> None:
+    def __init__(self, config: MySQLConfig, driver: Driver, topology: Topology | None = None) -> None:
         self._config = config
         self._driver = driver
+        self._topology = topology or Topology(config.endpoints)
+        self._watch = AsyncWatch(self._look_for_another) if self._topology.several else None
         self._idle: IdleConnections[AsyncConnection] = IdleConnections(config)
         self._free = asyncio.BoundedSemaphore(config.pool_size)
         self._generation = 0
@@ -232,7 +253,11 @@ class AsyncPool:
             generation = self._generation
             connection, opened_at = await self._checked(tested=tested)
             try:
-                yield connection
+                self._begin(connection)
+                try:
+                    yield connection
+                finally:
+                    self._end(connection)
             except BaseException as error:
                 self._take_back_after(error, connection, opened_at, generation)
                 raise
@@ -245,15 +270,18 @@ class AsyncPool:
 
     async def close(self) -> None:
         """As `SyncPool.close`."""
+        if self._watch is not None:
+            self._watch.stop()
         self._generation += 1
         for one in self._idle.take_all():
             await one.connection.close()
 
     def abort(self) -> None:
         """Drop what is idle without a word; for a loop that is closed."""
+        if self._watch is not None:
+            self._watch.stop()
         self._generation += 1
-        for one in self._idle.take_all():
-            one.connection.abort()
+        self._drop_idle()
 
     async def _wait_for_a_place(self) -> None:
         if not self._free.locked():
@@ -273,9 +301,10 @@ class AsyncPool:
             self._idle.put(connection, opened_at)
             return
         connection.abort()
-        if current and isinstance(error, ServerError):  # of many callers at once, only the first moves on
-            self._idle.avoid_first_endpoint()
-            self.abort()
+        if current and _condemns_server(error) and isinstance(connection, AsyncPrimary):
+            self._topology.failed(connection.endpoint, error)
+            self._generation += 1
+            self._drop_idle()
 
     async def _checked(self, *, tested: bool) -> tuple[AsyncConnection, float]:
         while True:
@@ -287,9 +316,14 @@ class AsyncPool:
             if not (doubtful or tested):
                 return kept.connection, kept.opened_at
             try:
-                await kept.connection.ping()
+                self._begin(kept.connection)
+                try:
+                    await kept.connection.ping()
+                finally:
+                    self._end(kept.connection)
             except DriverError:
                 kept.connection.abort()
+                self._drop_idle()  # else each of them might cost a time-out
             except BaseException:
                 kept.connection.abort()
                 raise
@@ -297,19 +331,27 @@ class AsyncPool:
                 return kept.connection, kept.opened_at
 
     async def _open(self) -> AsyncConnection:
-        failures: list[DriverError] = []
-        for endpoint in self._idle.endpoints():
-            try:
-                connection = await self._driver.connect_async(self._config, endpoint)
-            except DriverError as error:
-                failures.append(error)
-                if not _next_server_may_help(error):
-                    raise
-            else:
-                self.reached = True
-                return connection
-        raise failures[0]
+        connection = await connect_async(self._config, self._driver, self._topology)
+        self.reached = True
+        return connection
 
+    def _drop_idle(self) -> None:
+        for one in self._idle.take_all():
+            one.connection.abort()
 
-def _next_server_may_help(error: DriverError) -> bool:
-    return isinstance(error, ConnectionLost) or (isinstance(error, ServerError) and error.errno in CROWDED)
+    def _begin(self, connection: AsyncConnection) -> None:
+        if self._watch is not None and isinstance(connection, AsyncPrimary):
+            self._watch.begin(connection)
+
+    def _end(self, connection: AsyncConnection) -> None:
+        if self._watch is not None and isinstance(connection, AsyncPrimary):
+            self._watch.end(connection)
+
+    async def _look_for_another(self, silent: AsyncPrimary) -> None:
+        if self._watch is None or not await replaced_async(self._config, self._driver, self._topology, silent.endpoint):
+            return
+        self._generation += 1
+        self._drop_idle()
+        for one in self._watch.calls.waiting():
+            if one.endpoint == silent.endpoint:
+                one.abort()

@@ -9,12 +9,13 @@ from typing import TypeVar
 
 from ..config import MySQLConfig
 from ..dialect import Dialect
-from ..drivers.base import DriverError, Result, ServerError, SyncConnection
+from ..drivers.base import DriverError, ServerError, SyncConnection
 from ..drivers.registry import find_driver
 from .bootstrap import ensure_schema
-from .operation import Batch, Operation
+from .operation import Batch, Operation, Results
 from .pool import SyncPool
 from .retry import Retry
+from .topology import Topology
 from .transaction import ROLLBACK, is_transaction, to_return, to_send
 
 T = TypeVar("T")
@@ -32,7 +33,8 @@ class SyncEngine:
         self._config = config
         self._dialect = dialect
         self._driver = find_driver(config.driver)
-        self._pool = SyncPool(config, self._driver)
+        self._topology = Topology(config.endpoints)
+        self._pool = SyncPool(config, self._driver, self._topology)
         self._abandoned: list[object] = []
         self._process = os.getpid()
         self._lock = threading.Lock()
@@ -70,17 +72,19 @@ class SyncEngine:
         finally:
             operation.close()
 
-    def _execute(self, batch: Batch, retry: Retry) -> list[Result]:
+    def _execute(self, batch: Batch, retry: Retry) -> Results:
         retry.begin_batch()
         tested = False
         while True:
             try:
                 with self._current_pool().connection(tested=tested) as connection:
-                    if retry.fate_unknown and batch.landed is not None:
-                        found = connection.execute((batch.landed,))
-                        if found[0].rows:
-                            return found
-                    return _carry_out(connection, batch)
+                    if retry.fate_unknown:
+                        retry.check_deadline()
+                        if batch.landed is not None:
+                            (found,) = connection.execute((batch.landed,))
+                            if found.rows:
+                                return Results((), {}, landed=found.rows[0])
+                    return _carry_out(connection, batch, retry)
             except DriverError as error:
                 wait_s = retry.wait_after(error)
             tested = True
@@ -93,14 +97,14 @@ class SyncEngine:
         with self._lock:
             if self._process != os.getpid():
                 self._abandoned.append(self._pool)  # not freed: freeing might speak on the parent's connections
-                self._pool = SyncPool(self._config, self._driver)
+                self._pool = SyncPool(self._config, self._driver, self._topology)
                 self._process = os.getpid()  # last: others then go on without the lock
             return self._pool
 
 
-def _carry_out(connection: SyncConnection, batch: Batch) -> list[Result]:
+def _carry_out(connection: SyncConnection, batch: Batch, retry: Retry) -> Results:
     try:
-        return to_return(batch, connection.execute(to_send(batch)))
+        return to_return(batch, connection.execute(to_send(batch)), fate_unknown=retry.fate_unknown)
     except ServerError:
         if is_transaction(batch):
             connection.execute((ROLLBACK,))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from locus.core.messages import Message, Role
+from locus.core.messages import Role
 from locus.core.protocols import CheckpointerCapabilities
 from locus.core.state import AgentState
 from locus.memory.checkpointer import BaseCheckpointer
@@ -15,7 +16,7 @@ from locus.memory.retention import oldest_message_time, trim_messages
 
 from ..checkpoints.arguments import check_limit, check_thread_id
 from ..checkpoints.delta import Delta
-from ..checkpoints.new import NewCheckpoint
+from ..checkpoints.new import Encoded, NewCheckpoint
 from ..checkpoints.operations import CheckpointOperations
 from ..checkpoints.records import HistoryEntry
 from ..checkpoints.rows import as_sql_time
@@ -25,11 +26,12 @@ from ..config import MySQLConfig
 from ..dialect import Dialect
 from ..engine.methods import awaited, blocking
 from ..engine.operation import Operation
-from ..errors import ConfigError, InvalidInput, LocusMySQLError
-from .message_texts import MessageTexts, dump_messages
+from ..errors import ConfigError, CorruptCheckpoint, InvalidInput, LocusMySQLError
 from .retention import FirstSaved
-from .state_texts import decode_state, encode_state
+from .state_texts import decode_state, encode_agent
 from .tenancy import Tenancy
+
+_LOG = logging.getLogger(__name__)
 
 #: Where a Locus run lists the saves of its turn that the turn's last save will supersede and delete. From
 #: ``locus.agent.runtime_loop.ITERATION_CHECKPOINTS_KEY`` of locus-sdk 3.0.1. Should another version use another name,
@@ -75,7 +77,6 @@ class LocusOperations:
         dialect = Dialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
         self.checkpoints = CheckpointOperations(config, dialect)
         self._first_saved = FirstSaved()
-        self._message_texts = MessageTexts(config.cache_bytes // 2)
 
     def prepare(self, state: AgentState, now: datetime | None = None) -> AgentState:
         """A state as a save writes it: stamped and trimmed, if retention is in use."""
@@ -115,18 +116,22 @@ class LocusOperations:
         superseded = state.metadata.get(ITERATION_CHECKPOINTS_KEY)
         provisional = checkpoint_id is not None and isinstance(superseded, list) and checkpoint_id in superseded
         state = self.prepare(state)
-
-        def dump(messages: tuple[Message, ...]) -> bytes:
-            return self._message_texts.encode((tenant, thread_id), messages)
-
-        new = self._new(state, checkpoint_id, metadata, provisional=provisional, dump=dump)
+        new = self._new(state, checkpoint_id, metadata, provisional=provisional)
         return (yield from self.checkpoints.save(tenant, thread_id, new))
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[AgentState | None]:
-        """The state of a checkpoint, or of a thread's newest; None if there is none. One round trip."""
+        """The state of a checkpoint, or of a thread's newest; None if there is none. One round trip.
+
+        Raises:
+            CorruptCheckpoint: A row of it was changed or is gone, or it is not an agent's state. Names the thread.
+        """
         check_thread_id(thread_id)
         found = yield from self.checkpoints.load(self.tenancy.of(thread_id), thread_id, checkpoint_id)
-        return None if found is None else decode_state(found.text())
+        if found is None:
+            return None
+        if not any(log.name == "messages" for log in found.logs):  # else Locus would make an empty state of it
+            raise CorruptCheckpoint(f"What thread {thread_id!r} holds is not the state of an agent.")
+        return decode_state(found.text(), thread_id)
 
     def list_checkpoints(self, thread_id: str, limit: int = 10) -> Operation[list[str]]:
         """Ids of a thread's checkpoints, newest first."""
@@ -148,7 +153,8 @@ class LocusOperations:
 
         A text belongs to the checkpoint that added it; system messages are left out, of long messages the first 10,000
         characters count. Words under three letters and MySQL's stop words are not found. What an unfinished turn said
-        is found once the turn is finished.
+        is found once the turn is finished. The score says which of the words a text holds, not how often; the rarer a
+        word is among the tenant's hits of this query, the more it counts.
 
         Returns:
             Dicts of ``thread_id``, ``checkpoint_id``, ``score``, ``snippet`` and ``created_at``.
@@ -205,7 +211,8 @@ class LocusOperations:
     def search_data(self, path: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
         """Threads whose newest state holds a value under a top-level field, as MySQL's ``JSON_CONTAINS`` tells it.
 
-        Reads every thread's newest state until enough are found; for what is asked often, use metadata.
+        Reads every thread's newest state until enough are found; for what is asked often, use metadata. States that are
+        damaged are left out, with a warning in the log.
 
         Returns:
             Dicts of ``thread_id``, ``checkpoint_id`` and ``data``, most recently saved first.
@@ -246,7 +253,11 @@ class LocusOperations:
             batch: Threads looked up at a time.
 
         Returns:
-            How many messages were dropped, over all checkpoints.
+            How many messages were dropped, over all checkpoints: one that three of them held counts three times.
+
+        Raises:
+            CorruptCheckpoint: The one thread asked for has a damaged row, and was left as it is. Of all threads, such
+                are passed over with a warning in the log.
         """
         if older_than <= timedelta(0):
             raise InvalidInput("older_than must be positive.")
@@ -261,22 +272,26 @@ class LocusOperations:
         while True:
             page = yield from self.checkpoints.threads_with_old_messages(tenant, cutoff, after, batch)
             for found in page:
-                dropped += yield from self._purge_thread(tenant, found, cutoff)
                 after = found
+                try:
+                    dropped += yield from self._purge_thread(tenant, found, cutoff)
+                except CorruptCheckpoint as error:
+                    _LOG.warning("Old messages of a thread were not dropped: %s", error)
             if len(page) < batch:
                 return dropped
 
     def _purge_thread(self, tenant: str, thread_id: str, cutoff: datetime) -> Operation[int]:
-        dropped: dict[bytes, int] = {}
+        dropped: dict[str, int] = {}
 
-        def trim(text: bytes) -> NewCheckpoint:
-            state, count = trim_messages(decode_state(text), cutoff)
-            dropped[text] = count
+        def trim(checkpoint_id: str, text: bytes) -> NewCheckpoint:
+            state, count = trim_messages(decode_state(text, thread_id), cutoff)
+            # Asked again after an answer was lost, it finds nothing left to drop.
+            dropped[checkpoint_id] = max(count, dropped.get(checkpoint_id, 0))
             new = self._new(state, None, None, provisional=False)
             oldest = oldest_message_time(state)
             # An exchange that cannot be dropped does not make the thread come up again and again.
             moment = as_sql_time(oldest) if oldest is not None and oldest >= cutoff else None
-            return NewCheckpoint(new.state, new.search_text, oldest_at=moment)
+            return NewCheckpoint(new.encode, new.search_text, oldest_at=moment)
 
         yield from self.checkpoints.rewrite_thread(tenant, thread_id, trim)
         return sum(dropped.values())
@@ -288,14 +303,16 @@ class LocusOperations:
         metadata: dict[str, Any] | None,
         *,
         provisional: bool,
-        dump: Callable[[tuple[Message, ...]], bytes] = dump_messages,
     ) -> NewCheckpoint:
+        def encode(memo: object) -> Encoded:
+            return encode_agent(state, memo)
+
         def text(delta: Delta) -> tuple[str, bool]:
             return text_of_messages(state, delta)
 
         oldest = oldest_message_time(state) if self.stamps else None
         moment = None if oldest is None else as_sql_time(oldest)
-        return NewCheckpoint(encode_state(state, dump), text, checkpoint_id, metadata, provisional, moment)
+        return NewCheckpoint(encode, text, checkpoint_id, metadata, provisional, moment)
 
 
 class MySQLCheckpointer(AsyncSurface[LocusOperations], BaseCheckpointer):

@@ -14,6 +14,7 @@ regard to case and accents there, so "user-Bob" and "user-bob" share the last tw
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -279,11 +280,12 @@ class LocusImport:
 
     def _set_times(self, thread_id: str, rows: Sequence[SourceRow]) -> Operation[None]:
         sql = self._operations.checkpoints.sql
-        names = {"threads": f"`{sql.threads_table}`", "checkpoints": f"`{sql.checkpoints_table}`"}
+        names = {role: f"`{name}`" for role, name in sql.schema.names.items()}
         key = (self._target_config.tenant, thread_id)
         times = json.dumps([[row.checkpoint_id, as_sql_time(row.saved_at)] for row in rows])
         yield Batch.of(
-            sql.threads.lock(*key),
+            sql.threads.lock(*key, os.urandom(16)),
+            sql.threads.guard(),
             Statement(_SET_TIMES.format_map(names).strip(), (times, *key)),
             Statement(_SET_THREAD_TIMES.format_map(names).strip(), (*key, *key)),
         )

@@ -1,20 +1,19 @@
-"""The JSON text of a conversation's messages, of which only what is new is encoded: `MessageTexts`."""
+"""The JSON text of a conversation's messages, of which only what is new is encoded: `EncodedMessages`."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from operator import is_
 from typing import Any, NamedTuple
 
 from locus.core.messages import Message
-from pydantic import TypeAdapter
 
-from ..checkpoints.recent import Recent
+from .serializers import serializer_of
 
 #: What a message takes in memory beside its text, roughly.
 MESSAGE_BYTES = 1_000
 
-_SERIALIZER = TypeAdapter(tuple[Message, ...]).serializer
+_SERIALIZER = serializer_of(tuple[Message, ...])
 
 
 def dump_messages(messages: Sequence[Message]) -> bytes:
@@ -26,7 +25,7 @@ def dump_messages(messages: Sequence[Message]) -> bytes:
     return _SERIALIZER.to_json(tuple(messages))[1:-1]
 
 
-class _Encoded(NamedTuple):
+class EncodedMessages(NamedTuple):
     """Messages with their text, and what tells whether it still is theirs.
 
     A message is frozen, but its tool calls and metadata are a list and a dict, which can be changed in place. Where
@@ -39,6 +38,11 @@ class _Encoded(NamedTuple):
     open: Sequence[Message]
     open_text: bytes
 
+    @property
+    def size_bytes(self) -> int:
+        """Memory that this takes, roughly."""
+        return len(self.text) + len(self.messages) * MESSAGE_BYTES
+
     def is_prefix_of(self, messages: tuple[Message, ...]) -> bool:
         """Whether messages begin with the very same ones, unchanged."""
         return (
@@ -49,46 +53,34 @@ class _Encoded(NamedTuple):
         )
 
 
-class MessageTexts:
-    """Encodes the messages of threads.
+NO_MESSAGES = EncodedMessages((), b"", (), (), b"")
 
-    Of those that the last save of the thread held too, as the same objects, the text is kept.
+
+def encode_messages(messages: Sequence[Message], before: EncodedMessages = NO_MESSAGES) -> EncodedMessages:
+    """All messages of a thread with their text. Raises as `dump_messages` does.
 
     Args:
-        limit_bytes: What messages and texts kept may take at most.
+        messages: The messages.
+        before: Those of an earlier state of the thread. What both hold, as the same objects, is not encoded again.
     """
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._recent: Recent[_Encoded] = Recent(limit_bytes)
-
-    def encode(self, key: Hashable, messages: tuple[Message, ...]) -> bytes:
-        """The messages' JSON text without the brackets. Raises as `dump_messages` does.
-
-        Args:
-            key: The thread.
-            messages: All its messages.
-        """
-        messages = tuple(messages)
-        before = self._recent.get(key)
-        if before is None or not before.is_prefix_of(messages):
-            before = _Encoded((), b"", (), (), b"")
-        added = messages[len(before.messages) :]
-        if not added:
-            return before.text
-        text = dump_messages(added)
-        if before.text:
-            text = b",".join((before.text, text))  # formatting takes 30 times as long
-        empty = list(before.empty)
-        opened = list(before.open)
-        for message in added:
-            if _is_closed(message):
-                empty += message.tool_calls, message.metadata
-            else:
-                opened.append(message)
-        open_text = dump_messages(opened) if len(opened) > len(before.open) else before.open_text
-        encoded = _Encoded(messages, text, empty, opened, open_text)
-        self._recent.put(key, encoded, len(text) + len(messages) * MESSAGE_BYTES)
-        return text
+    messages = tuple(messages)
+    if not before.is_prefix_of(messages):
+        before = NO_MESSAGES
+    added = messages[len(before.messages) :]
+    if not added:
+        return before
+    text = dump_messages(added)
+    if before.text:
+        text = b",".join((before.text, text))  # formatting takes 30 times as long
+    empty = list(before.empty)
+    opened = list(before.open)
+    for message in added:
+        if _is_closed(message):
+            empty += message.tool_calls, message.metadata
+        else:
+            opened.append(message)
+    open_text = dump_messages(opened) if len(opened) > len(before.open) else before.open_text
+    return EncodedMessages(messages, text, empty, opened, open_text)
 
 
 def _is_closed(message: Message) -> bool:

@@ -9,8 +9,10 @@ from locus.core.state import AgentState
 from pydantic_core import PydanticSerializationError
 
 from ..checkpoints.codec import EncodedList, EncodedState, decode_json, encode
-from ..errors import InvalidInput
-from .message_texts import dump_messages
+from ..checkpoints.new import Encoded
+from ..errors import CorruptCheckpoint, InvalidInput
+from .message_texts import NO_MESSAGES, EncodedMessages, dump_messages, encode_messages
+from .serializers import serializer_of
 
 
 def only_calls(method: object, name: str) -> bool:
@@ -25,8 +27,31 @@ _ENCODES_PLAINLY = only_calls(AgentState.to_checkpoint, "model_dump")
 _DECODES_PLAINLY = only_calls(AgentState.from_checkpoint, "model_validate")
 
 
+def encode_agent(state: AgentState, memo: object = None) -> Encoded:
+    """As `encode_state`, with the text of the messages as the memo for the thread's next state.
+
+    Args:
+        state: The state.
+        memo: That of an earlier state of the thread, or None.
+    """
+    before = memo if isinstance(memo, EncodedMessages) else NO_MESSAGES
+    kept: list[EncodedMessages] = []
+
+    def dump(messages: tuple[Message, ...]) -> bytes:
+        kept.append(encode_messages(messages, before))
+        return kept[0].text
+
+    encoded = encode_state(state, dump)
+    return Encoded(encoded, kept[0], kept[0].size_bytes) if kept else Encoded(encoded)
+
+
+def _is_plain(model: type[AgentState]) -> bool:
+    """Whether a class of states is encoded as Locus' own is."""
+    return model.to_checkpoint is AgentState.to_checkpoint and model.model_dump is AgentState.model_dump
+
+
 def encode_state(state: AgentState, dump: Callable[[tuple[Message, ...]], bytes] = dump_messages) -> EncodedState:
-    """The text of ``state.to_checkpoint()``.
+    """The text of ``state.to_checkpoint()``, with NaN and infinities, which pydantic by itself makes null.
 
     The messages, nearly all of a long conversation, are encoded without being made into dicts first: that takes half
     the time, and allocates nothing for the garbage collector to look at.
@@ -39,13 +64,14 @@ def encode_state(state: AgentState, dump: Callable[[tuple[Message, ...]], bytes]
         InvalidInput: A value has no JSON form, or is nested too deeply.
     """
     try:
-        if not _ENCODES_PLAINLY or type(state).to_checkpoint is not AgentState.to_checkpoint:
+        if not _ENCODES_PLAINLY or not _is_plain(type(state)):
             return encode(state.to_checkpoint())
+        serializer = serializer_of(type(state))
         try:
             messages = dump(state.messages)
         except PydanticSerializationError:  # a lone surrogate, which `encode` can write
-            return encode(state.to_checkpoint())
-        others = state.model_dump(mode="json", exclude={"messages"})
+            return encode(serializer.to_python(state, mode="json"))
+        others = serializer.to_python(state, mode="json", exclude={"messages"})
         return encode({**others, "messages": EncodedList(messages, len(state.messages))})
     except InvalidInput:
         raise
@@ -55,16 +81,24 @@ def encode_state(state: AgentState, dump: Callable[[tuple[Message, ...]], bytes]
         ) from None
 
 
-def decode_state(text: bytes) -> AgentState:
+def decode_state(text: bytes, thread_id: str) -> AgentState:
     """The state that a text says, without making dicts of it first.
 
+    Args:
+        text: The text.
+        thread_id: Its thread, to be named in an error.
+
     Raises:
-        CorruptCheckpoint: The text is not JSON.
-        ValueError: It is not that of a state.
+        CorruptCheckpoint: It is not that of an agent's state.
     """
     if _DECODES_PLAINLY:
         try:
             return AgentState.model_validate_json(text)
         except ValueError:
             pass  # lone surrogates and more than 200 levels are beyond the fast decoder
-    return AgentState.from_checkpoint(decode_json(text))
+    try:
+        return AgentState.from_checkpoint(decode_json(text))
+    except (ValueError, TypeError, AttributeError, CorruptCheckpoint):  # pydantic's words may hold part of the state
+        raise CorruptCheckpoint(
+            f"A checkpoint of thread {thread_id!r} is not the state of an agent. Was it saved by another class?"
+        ) from None

@@ -64,7 +64,7 @@ def _assert_thread_sound(place: tuple[str, str], rows: dict[int, StoredCheckpoin
     for row in named:
         chain = _chain(place, rows, row)
         needed |= {link.seq for link in chain}
-        state, _ = assemble([StoredRow(link.seq, link.token, link.payload) for link in chain])
+        state, _ = assemble([StoredRow(link.seq, link.token, link.payload) for link in chain], place[1])
         assert isinstance(decode_json(state.text()), dict)
     followed = {row.parent for row in rows.values()}
     heirs = _rows_whose_text_is_held(rows)

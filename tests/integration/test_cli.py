@@ -85,7 +85,8 @@ def test_vacuum_removes_what_is_older_and_says_how_many(
         store.save("old", {"a": 1})
         store.save("new", {"a": 1})
         run_sql(
-            f"UPDATE {config.database}.locus_threads t JOIN {config.database}.locus_checkpoints c USING (thread_id) "
+            f"UPDATE {config.database}.locus_store_threads t"
+            f"  JOIN {config.database}.locus_store_checkpoints c USING (thread_id) "
             "SET t.updated_at = t.updated_at - INTERVAL 9 DAY, t.created_at = t.created_at - INTERVAL 9 DAY, "
             "c.created_at = c.created_at - INTERVAL 9 DAY WHERE thread_id = 'old'"
         )

@@ -72,6 +72,13 @@ ASYNC_SIDES = [Side(name, awaited=True) for name in ASYNC_DRIVERS]
 SYNC_SIDES = [Side(name, awaited=False) for name in SYNC_DRIVERS]
 SIDES: Sequence[Side] = [*ASYNC_SIDES, *SYNC_SIDES]
 
+#: A side for each way in which results are read once a library has logged in: blocking, awaited, and in a thread.
+WAYS_OF_READING: Sequence[Side] = [
+    Side("pymysql", awaited=False),
+    Side("mysql-connector", awaited=True),
+    Side("pymysql", awaited=True),
+]
+
 
 def wait_until(condition: Callable[[], object], deadline_s: float = 10) -> None:
     """Return as soon as the condition holds; fail at the deadline."""

@@ -32,7 +32,7 @@ STATES = st.dictionaries(ANY_TEXT, JSON, max_size=6)
 def delta_of(state: dict[str, Any], lineage: Lineage = ()) -> Delta:
     """What would be stored of a lasting state."""
     encoded = encode(state)
-    return encode_delta(encoded, hash_logs(encoded, {}), lineage)
+    return encode_delta(encoded, hash_logs(encoded, {}), lineage, token=bytes(16))
 
 
 def hashed(state: dict[str, Any]) -> HashedLogs:
