@@ -211,7 +211,6 @@ async def test_a_user_who_lacks_a_privilege_is_told_which(
     table_contents: Callable[[], Any],
     side: str,
     missing: str,
-    error: type[Exception],
 ) -> None:
     await open_store(side).save("thread", {"a": 1}, "c1")
     before = table_contents()

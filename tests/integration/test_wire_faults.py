@@ -94,11 +94,11 @@ async def test_a_save_whose_statement_is_killed_is_carried_out(
         database=database,
     )
     with rival, rival.cursor() as cursor:
-        cursor.execute("SELECT * FROM locus_threads FOR UPDATE")
+        cursor.execute("SELECT * FROM locus_store_threads FOR UPDATE")
         saving = asyncio.create_task(_save_in_thread(store, {"messages": [{"content": "second"}]}))
         waiting = (
             "SELECT processlist_id FROM performance_schema.threads WHERE processlist_db = %s AND"
-            " processlist_command = 'Query' AND processlist_info LIKE '%%locus_threads%%'"
+            " processlist_command = 'Query' AND processlist_info LIKE '%%locus_store_threads%%'"
         )
         await until(lambda: run_sql(waiting, database), "the save waits for the lock")
         for (number,) in run_sql(waiting, database):

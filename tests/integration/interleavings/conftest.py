@@ -11,7 +11,7 @@ import pytest
 from locus_mysql import MySQLConfig
 
 from ..conftest import ONE_OF_EACH, MakeConfig
-from ..soundness import assert_sound
+from ..soundness import assert_all_sound
 from .stage import Stage
 
 
@@ -43,4 +43,4 @@ def raw(server_dsn: str, database: str) -> Iterator[pymysql.Connection[Any]]:
 @pytest.fixture
 def check_tables(raw: pymysql.Connection[Any]) -> Callable[[], None]:
     """``check_tables()``: what must be true of the tables whatever happened."""
-    return lambda: assert_sound(raw)
+    return lambda: assert_all_sound(raw)

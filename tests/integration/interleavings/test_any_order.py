@@ -310,8 +310,8 @@ def test_calls_in_any_order_take_effect_as_if_one_by_one(
         """The machine of this test's schema."""
 
     def empty_tables() -> None:
-        for table in ("threads", "checkpoints"):
-            run_sql(f"DELETE FROM {database}.locus_{table}")
+        for table in ("threads", "checkpoints", "settled"):
+            run_sql(f"DELETE FROM {database}.locus_store_{table}")
 
     Machine.stage, Machine.empty_tables, Machine.check_tables = stage, empty_tables, check_tables
     run_state_machine_as_test(
