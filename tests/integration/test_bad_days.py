@@ -17,8 +17,8 @@ import pymysql
 import pytest
 
 from locus_mysql import CheckpointStore, MySQLConfig, SyncCheckpointStore
+from locus_mysql.development.local_server import LocalServer
 from locus_mysql.errors import PoolTimeout, ThreadExists, Unavailable
-from locus_mysql.local_server import LocalServer
 
 from .conftest import EVERY_SIDE, ONE_OF_EACH, MakeConfig, OpenStore
 from .drivers_under_test import ASYNC_DRIVERS
