@@ -301,7 +301,7 @@ class SavingOperations(CleaningOperations):
                 landed=landed,
             )
         except Duplicate as error:
-            if error.table == self.sql.schema.names["checkpoints"]:  # rows that no thread's row tells of: now it does
+            if error.table == self.sql.names["checkpoints"]:  # rows that no thread's row tells of: now it does
                 yield Batch.of(self.sql.threads.adopt(tenant, destination, os.urandom(16), self.ttl_us))
             raise ThreadExists(
                 f"Thread {destination!r} has checkpoints already; delete it first or copy to another id."
