@@ -208,7 +208,8 @@ class Stage:
         self._looping = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._looping.start()
         self._looker = self.store(ddl_mode="create").store
-        self.afresh("health_check")  # makes the tables
+        for kind in ("store", "backend"):  # makes the tables
+            self.store(kind, ddl_mode="create").count()
 
     def store(self, kind: str = "store", **options: Any) -> Process:
         """Another process's store.

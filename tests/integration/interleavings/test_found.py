@@ -166,14 +166,14 @@ def test_rows_left_behind_without_a_thread_are_found_and_repaired(
         process = stage.store()
         for turn in range(1 if made_of == "a save" else 5):
             process.save(thread_id, conversation(*("plum", "fig", "pear", "nut", "date")[: turn + 1]), f"c{turn}")
-        run_sql(f"DELETE FROM {database}.locus_threads WHERE thread_id = %s", thread_id)
+        run_sql(f"DELETE FROM {database}.locus_store_threads WHERE thread_id = %s", thread_id)
         return process
 
     for repair in (("vacuum", 0), ("forget_tenant",)):
         leave_behind("thread")
         stage.afresh(*repair)
         check_tables()
-        assert run_sql(f"SELECT COUNT(*) FROM {database}.locus_checkpoints") == ((0,),), repair
+        assert run_sql(f"SELECT COUNT(*) FROM {database}.locus_store_checkpoints") == ((0,),), repair
     for saver in (leave_behind("thread"), stage.store()):
         saver.save("thread", conversation("anew"), "c0")
         assert stage.afresh("load", "thread") == conversation("anew")
@@ -184,6 +184,9 @@ def test_rows_left_behind_without_a_thread_are_found_and_repaired(
         check_tables()
         leave_behind("thread")
     stage.afresh("save", "source", conversation("plum"), "c1")
+    stage.afresh("vacuum", 30)
+    assert stage.afresh("load", "source") == conversation("plum")
+    stage.afresh("delete", "thread")
     stage.afresh("copy_thread", "source", "thread")
     assert stage.afresh("load", "thread") == conversation("plum")
     check_tables()
@@ -281,7 +284,7 @@ def test_a_save_of_a_backend_whose_answer_was_lost_does_not_overwrite_a_later_on
     assert other.load("thread") == conversation("plum")
     other.save("thread", conversation("plum", "fig"))
     saving.finish()
-    for load in (lambda *args: stage.afresh("load", *args), other.load, one.load):
+    for load in (stage.store("backend").load, other.load, one.load):
         assert load("thread") == conversation("plum", "fig")
     check_tables()
 
