@@ -292,11 +292,11 @@ class AnyOrder(RuleBasedStateMachine):
 
     def _end_all(self) -> None:
         while self.on_their_way:
-            before = len(self.on_their_way)
-            for one in self.on_their_way:
-                one.call.run()
+            calls = [one.call for one in self.on_their_way]
+            assert not all(call.waits for call in calls), f"{calls}: they wait for each other"
+            for call in calls:
+                call.run()
             self._look_at_what_ended()
-            assert len(self.on_their_way) < before, f"{self.on_their_way}: they wait for each other"
 
     @contextmanager
     def _acting(self) -> Iterator[None]:
