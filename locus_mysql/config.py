@@ -59,9 +59,13 @@ class MySQLConfig(BaseModel):
         ssl_ca: File of trusted certificates (PEM). The system's are used if absent.
         ssl_cert: File of the client's certificate (PEM).
         ssl_key: File of the client's key (PEM).
-        connect_timeout_s: Limit for making one connection, in seconds.
-        read_timeout_s: Limit for the answer to one packet, in seconds.
-        write_timeout_s: Limit for sending one packet, in seconds.
+        cleartext_password: Whether a server that asks for the password in clear text (``mysql_clear_password``, as LDAP
+            and PAM need it) gets it over TLS that does not verify who it is (``PREFERRED``, ``REQUIRED``). Where the
+            certificate is verified, and on a Unix socket, it gets it anyway; without TLS never.
+        connect_timeout_s: Limit for making one connection, in seconds: TCP, TLS, login and the session's settings.
+        read_timeout_s: Limit for the whole answer to one packet, in seconds, however slowly it arrives.
+        write_timeout_s: Limit for sending one packet, in seconds. A call that sends several takes no longer than both
+            limits together.
         pool_size: Most connections open at once, for each process (and each event loop, as loops share none).
         pool_timeout_s: Longest wait for a free connection, in seconds; then `PoolTimeout`.
         pool_idle_s: A connection unused for longer is closed, in seconds.
@@ -100,6 +104,7 @@ class MySQLConfig(BaseModel):
     ssl_ca: Path | None = None
     ssl_cert: Path | None = None
     ssl_key: Path | None = None
+    cleartext_password: bool = False
     connect_timeout_s: Seconds = 10.0
     read_timeout_s: Seconds = 60.0
     write_timeout_s: Seconds = 60.0

@@ -7,14 +7,13 @@ nothing else was remembered, or forgotten, of the thread meanwhile: an answer ma
 
 from __future__ import annotations
 
-import os
 import pickle
 import threading
-import weakref
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from ..engine.at_fork import tell_at_fork
 from .codec import EncodedState
 from .delta import Lineage, follows
 from .digests import HashedLogs, size_bytes
@@ -128,7 +127,11 @@ class ThreadMemory:
         self._limit = limit
         self._unpacked = min(unpacked, limit)
         self.begin_empty()
-        _memories.add(self)
+        tell_at_fork(self)
+
+    def begin_in_child(self) -> None:
+        """After a fork: begin with nothing, as the lock may be held for ever by a thread that the child lacks."""
+        self.begin_empty()
 
     def begin_empty(self) -> None:
         """Forget everything, under a new lock."""
@@ -233,16 +236,3 @@ class ThreadMemory:
 
 def _is_later(one: Snapshot, other: Snapshot) -> bool:
     return bool(one.newest and other.newest) and one.newest[0].seq > other.newest[0].seq
-
-
-_memories: weakref.WeakSet[ThreadMemory] = weakref.WeakSet()
-
-
-def _forget_in_child() -> None:
-    """A forked child begins with nothing: a lock may be held for ever there, by a thread that the child lacks."""
-    for memory in list(_memories):
-        memory.begin_empty()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_in_child)

@@ -300,7 +300,8 @@ class SavingOperations(CleaningOperations):
                 self.sql.settled.settle(tenant, token),
                 landed=landed,
             )
-        except Duplicate:
+        except Duplicate:  # rows that no thread's row tells of count as well, and can be deleted once it does
+            yield Batch.of(self.sql.threads.adopt(tenant, destination, os.urandom(16), self.ttl_us))
             raise ThreadExists(
                 f"Thread {destination!r} has checkpoints already; delete it first or copy to another id."
             ) from None

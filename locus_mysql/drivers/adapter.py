@@ -13,6 +13,8 @@ from . import session
 from .base import ConnectionLost, Endpoint, Result
 from .failures import ends_connection, translate
 from .literals import packets
+from .plain_login import check_plugin
+from .results import ProtocolSurprise
 from .sockets import file_descriptor
 from .tls import NoTLSOffered
 
@@ -36,6 +38,9 @@ class Adapter(ABC):
         self.config = config
         self.endpoint = endpoint
         self.tls = tls
+        #: Longest times, in seconds: to send one packet, to hear its whole answer, and for a call of however many.
+        self.write_s, self.read_s = config.write_timeout_s, config.read_timeout_s
+        self.limit_s = self.write_s + self.read_s
 
     def judge(self, server_version: str, offers_tls: bool) -> None:
         """Go on or not, by the server's greeting. Adapters call it before they log in.
@@ -54,6 +59,14 @@ class Adapter(ABC):
         """Whether nobody on a network can read what is sent."""
         return self.tls is not None or self.endpoint.unix_socket is not None
 
+    def check_login(self, plugin: str) -> None:
+        """Go on or not, by the way to log in that the server proposes or asks for. Adapters call it before they answer.
+
+        Raises:
+            ConfigError: It wants the password itself, and may not have it.
+        """
+        check_plugin(plugin, self.config, self.endpoint, self.tls)
+
     def fileno(self) -> int:
         """The descriptor of the socket, or -1."""
         return file_descriptor(self.socket())
@@ -68,14 +81,26 @@ class Adapter(ABC):
             raise ConnectionLost(f"The connection to MySQL at {self.endpoint} is closed.")
         return packets(statements, pipeline=self.config.pipeline, limit_bytes=self.max_allowed_packet)
 
-    def check_count(self, statements: Sequence[Statement], results: list[Result]) -> list[Result]:
-        """The results, if there is one for each statement: else they might be taken for each other's."""
+    def check_results(self, statements: Sequence[Statement], results: list[Result]) -> list[Result]:
+        """The results, if there is one for each statement, of its shape: else they might be other statements'."""
         if len(results) != len(statements):
             self.abort()
             raise ConnectionLost(
                 f"{len(statements)} statements brought {len(results)} results; the connection was dropped."
             )
+        for statement, result in zip(statements, results, strict=False):
+            if statement.brings_rows is (result.columns == 0):  # None is neither
+                self.abort()
+                raise ConnectionLost(
+                    f"A statement that brings {'' if statement.brings_rows else 'no '}rows was answered "
+                    f"{'without' if statement.brings_rows else 'with'} them; the connection was dropped."
+                )
         return results
+
+    def check_pong(self, results: list[Result]) -> None:
+        """See that a ping was answered by nothing but a word."""
+        if len(results) != 1 or results[0].columns:
+            raise ProtocolSurprise("a ping was answered with rows")
 
     def failure(self, error: Exception) -> Exception:
         """The exception to raise; the connection is dropped if nothing more can be sent on it."""

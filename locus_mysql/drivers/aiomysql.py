@@ -34,7 +34,7 @@ class AiomysqlConnection(AsyncAdapter):
         )
         if not config.pipeline:
             library.client_flag &= ~CLIENT_MULTI_STATEMENTS  # aiomysql always sets it
-        before_login(library, self.judge, private_channel=self.private)
+        before_login(library, self)
         await library._connect()
         after_login(library)
 

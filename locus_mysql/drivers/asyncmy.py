@@ -37,7 +37,7 @@ class AsyncmyConnection(AsyncAdapter):
         if not config.pipeline:
             library._client_flag &= ~CLIENT_MULTI_STATEMENTS  # asyncmy always sets it
         library._secure = self.private  # before 0.2.14 it does not know of TLS, and a full login fails there
-        before_login(library, self.judge, private_channel=self.private)
+        before_login(library, self)
         await library.connect()
         after_login(library)
 

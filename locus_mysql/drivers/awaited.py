@@ -17,7 +17,7 @@ from .base import ConnectionLost, Endpoint, Result
 from .commands import PING, QUIT, query
 from .conversation import Conversation
 from .failures import translate
-from .sockets import abort_transport, configure, guard_at_fork
+from .sockets import abort_transport, configure, guard_at_fork, unread_check
 from .tls import NoTLSOffered, no_tls, tls_attempts
 
 
@@ -28,23 +28,26 @@ class AsyncAdapter(Adapter):
 
     def __init__(self, config: MySQLConfig, endpoint: Endpoint, tls: ssl.SSLContext | None) -> None:
         super().__init__(config, endpoint, tls)
+        # Asyncio does not tell when a packet was sent: `limit_s` is one limit for sending and answer.
         self._loop = asyncio.get_running_loop()
-        # Asyncio does not tell when a packet was sent: one limit for sending and answer.
-        self._limit_s = config.write_timeout_s + config.read_timeout_s
 
     @classmethod
     async def open(cls, config: MySQLConfig, endpoint: Endpoint) -> Self:
         """Connect, log in and set the session up."""
         cancelled_before = _cancellations()
+        connected_by = asyncio.get_running_loop().time() + config.connect_timeout_s
         for tls in tls_attempts(config, endpoint):
             connection = cls(config, endpoint, tls)
             try:
-                async with asyncio.timeout(config.connect_timeout_s):
+                async with asyncio.timeout_at(connected_by):
                     await connection.log_in()
                     configure(connection.socket())
                     guard_at_fork(connection)
-                    connection._conversation = Conversation(connection.transport(), connection._loop)
+                    connection._conversation = Conversation(
+                        connection.transport(), connection._loop, unread_check(connection.socket())
+                    )
                     results = await connection._send_each(connection.packets(session.SETUP))
+                connection.check_results(session.SETUP, results)
                 connection.max_allowed_packet = session.max_allowed_packet(results)
             except NoTLSOffered:
                 connection.abort()
@@ -71,14 +74,14 @@ class AsyncAdapter(Adapter):
         except BaseException:  # also a cancelled task: the answer is on its way and would be taken for the next one's
             self.abort()
             raise
-        return self.check_count(statements, results)
+        return self.check_results(statements, results)
 
     async def ping(self) -> None:
         """See `base.AsyncConnection.ping`."""
         self.packets(())
         self._check_loop()
         try:
-            await self._conversation.ask(PING, self._loop.time() + self._limit_s)
+            self.check_pong(await self._conversation.ask(PING, self._loop.time() + self.limit_s))
         except Exception as error:
             self.abort()
             raise as_loss(error, self.endpoint) from None
@@ -112,7 +115,7 @@ class AsyncAdapter(Adapter):
         return None if transport is None else transport.get_extra_info("socket")
 
     async def _send_each(self, packets: Sequence[bytes]) -> list[Result]:
-        deadline = self._loop.time() + self._limit_s
+        deadline = self._loop.time() + self.limit_s
         results = []
         for packet in packets:
             results += await self._conversation.ask(query(packet), deadline)

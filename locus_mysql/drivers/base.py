@@ -10,7 +10,7 @@ not rows that matched. Errors come as `ServerError` (the server answered with a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -25,11 +25,19 @@ Row: TypeAlias = tuple[Value, ...]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one statement brought back."""
+    """What one statement brought back.
+
+    Args:
+        rows: What it found.
+        affected: How many rows it changed.
+        last_insert_id: What ``LAST_INSERT_ID`` gives after it.
+        columns: How many columns the answer had, none if it was no set of rows. No part of the comparison with others.
+    """
 
     rows: Sequence[Row] = ()
     affected: int = 0
     last_insert_id: int = 0
+    columns: int = field(default=0, compare=False)
 
 
 class DriverError(Exception):
@@ -93,7 +101,8 @@ class SyncConnection(Protocol):
         """Send the statements in one packet and return one result each; the first error ends the rest.
 
         Without ``config.pipeline`` they go one by one. After a `ServerError` the connection can be used again
-        unless ``closed`` is set, and a transaction that was open still is.
+        unless ``closed`` is set, and a transaction that was open still is. An answer that is not one result for each
+        statement, of the shape it expects (`Statement.brings_rows`), is a `ConnectionLost`.
         """
 
     def ping(self) -> None:

@@ -7,11 +7,12 @@ complete. Asyncio's streams wake it for every piece, and a library that reads pa
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from .base import Result
 from .commands import Command
-from .results import ErrorPacket, ProtocolSurprise, ResultReader
+from .results import ResultReader, unasked
 
 
 class Conversation(asyncio.Protocol):
@@ -20,11 +21,13 @@ class Conversation(asyncio.Protocol):
     Args:
         transport: Logged in, with no command under way.
         loop: The event loop it belongs to.
+        unread: Tells whether something has come in that the event loop has not read yet.
     """
 
-    def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop, unread: Callable[[], object]) -> None:
         self._transport = transport
         self._loop = loop
+        self._unread = unread
         self._reader: ResultReader | None = None
         self._answered: asyncio.Future[None] | None = None
         self._lost = ""
@@ -42,6 +45,8 @@ class Conversation(asyncio.Protocol):
             OSError: The connection is lost, the time is over (`TimeoutError`), or this was no answer
                 (`ProtocolSurprise`).
         """
+        if not self._lost and self._unread():
+            self._refuse("the server closed the connection, or sent what nobody asked for")
         if self._lost:
             raise ConnectionResetError(self._lost)
         self._reader = reader = ResultReader(command.answer_number)
@@ -64,7 +69,8 @@ class Conversation(asyncio.Protocol):
         """Called by the transport with what arrived."""
         reader = self._reader
         if reader is None:
-            self._hear_unasked(bytes(data))
+            # Such as the server's word that it closes an idle connection.
+            self._refuse(unasked(bytes(data)))
             return
         try:
             complete = reader.feed(bytes(data))  # a copy only where a transport gives something else
@@ -92,14 +98,7 @@ class Conversation(asyncio.Protocol):
         else:
             self._answered.set_exception(failure)
 
-    def _hear_unasked(self, data: bytes) -> None:
-        """What is not an answer ends the conversation, such as the server's word that it closes an idle connection."""
-        try:
-            ResultReader(0).feed(data)
-            reason = "the server sent what nobody asked for"
-        except ErrorPacket as error:
-            reason = str(error)
-        except ProtocolSurprise as surprise:
-            reason = str(surprise)
+    def _refuse(self, reason: str) -> None:
+        """End the conversation: what is no answer would be taken for one."""
         self._lost = self._lost or reason
         self._transport.abort()

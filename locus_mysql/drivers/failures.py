@@ -42,7 +42,8 @@ def translate(error: Exception, endpoint: Endpoint, *, connecting: bool = False)
             "Run pip install cryptography, or use TLS."
         )
     number = _server_number(error)
-    if number is not None and number not in _GOODBYES:
+    in_turn = getattr(error, "in_turn", True) or number in _LAST_WORDS
+    if number is not None and number not in _GOODBYES and in_turn:
         return ServerError(number, _server_message(error))
     action = "Cannot connect to" if connecting else "Lost the connection to"
     return ConnectionLost(f"{action} MySQL at {endpoint}: {_reason(error)}.", connecting=connecting)

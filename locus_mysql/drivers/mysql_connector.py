@@ -18,6 +18,7 @@ from .adapter import Adapter
 from .awaited import AsyncAdapter
 from .base import AsyncConnection, Endpoint, SyncConnection
 from .blocking import SyncAdapter
+from .deadlines import connect
 
 
 class BlockingConnection(SyncAdapter):
@@ -30,6 +31,7 @@ class BlockingConnection(SyncAdapter):
         config, endpoint = self.config, self.endpoint
         self.library = library = blocking_class()()
         _hook_in(self)
+        library.open_socket = lambda: connect(endpoint, self.connected_by)
         library.connect(
             host=endpoint.host,
             port=endpoint.port,
@@ -40,9 +42,9 @@ class BlockingConnection(SyncAdapter):
             client_flags=_client_flags(config),
             conn_attrs={"program_name": "locus-mysql"},
             allow_local_infile=False,
-            connection_timeout=config.connect_timeout_s,
         )
-        del library.judge
+        del library.open_socket
+        _hook_out(self)
 
     def discard(self) -> None:
         """See `SyncAdapter.discard`."""
@@ -76,7 +78,7 @@ class AwaitedConnection(AsyncAdapter):
         )
         _hook_in(self)
         await library.connect()
-        del library.judge
+        _hook_out(self)
 
     def discard(self) -> None:
         """See `AsyncAdapter.discard`."""
@@ -106,8 +108,15 @@ class MySQLConnectorDriver:
 
 def _hook_in(adapter: Adapter) -> None:
     library = adapter.library
-    library.judge, library.private = adapter.judge, adapter.private
+    library.judge, library.check_login, library.private = adapter.judge, adapter.check_login, adapter.private
     library.tls, library.tls_host = adapter.tls, adapter.endpoint.host
+
+
+def _hook_out(adapter: Adapter) -> None:
+    """The hooks would keep the connection from being freed at once."""
+    library = adapter.library
+    del library.judge, library.check_login
+    library._authenticator = None
 
 
 def _client_flags(config: MySQLConfig) -> int:

@@ -1,6 +1,7 @@
 """Connector/Python's connections, with what its options cannot say.
 
 - The server is judged, and TLS settled, between its greeting and the login.
+- The blocking side logs in on our socket, which has a deadline.
 - TLS uses our context, with the host name (which the asynchronous side forgets), on Unix sockets too.
 - Without TLS, a full ``caching_sha2_password`` login encrypts the password with the server's public key. As
   it comes, Connector/Python sends it in clear text there, and is then refused.
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from .plain_login import CACHING_SHA2, FULL_LOGIN, REQUEST_PUBLIC_KEY, check_plugin, encrypt_password
+from .plain_login import CACHING_SHA2, FULL_LOGIN, REQUEST_PUBLIC_KEY, encrypt_password
 
 #: With it, each query would have to begin with its attributes; `commands.query` sends none.
 _QUERY_ATTRIBUTES = 1 << 27
@@ -34,18 +35,20 @@ def blocking_class() -> Any:
     from mysql.connector.protocol import MySQLProtocol
 
     class Authenticator(MySQLAuthenticator):  # type: ignore[misc,unused-ignore]
-        nonce: bytes = b""
+        nonce: bytes
+        private: bool
+        check_login: Callable[[str], None]
 
         def _handle_server_response(self, sock: Any, pkt: bytes) -> Any:
             if pkt[4] == _AUTH_SWITCH and len(pkt) > 5:
                 plugin, nonce = MySQLProtocol.parse_auth_switch_request(pkt)
-                check_plugin(plugin)
-                if plugin == CACHING_SHA2:
+                self.check_login(plugin)
+                if plugin == CACHING_SHA2 and not self.private:
                     self.nonce = bytes(nonce)
                     self._switch_auth_strategy(plugin)
                     strategy: Any = self._auth_strategy
                     pkt = strategy.auth_switch_response(sock, nonce, **self._plugin_config)
-            if _asks_for_password(self._auth_strategy, pkt):
+            if not self.private and _asks_for_password(self._auth_strategy, pkt):
                 sock.send(REQUEST_PUBLIC_KEY)
                 public_key = bytes(sock.recv()[5:])
                 sock.send(encrypt_password(self._passwords[1], self.nonce, public_key))
@@ -54,9 +57,21 @@ def blocking_class() -> Any:
 
     class Connection(MySQLConnection):  # type: ignore[misc,unused-ignore]
         judge: Callable[[str, bool], None]
+        check_login: Callable[[str], None]
         tls: ssl.SSLContext | None
         tls_host: str
         private: bool
+        open_socket: Callable[[], Any]
+
+        def _get_connection(self) -> Any:
+            carrier: Any = super()._get_connection()
+
+            def open_connection() -> None:
+                del carrier.open_connection  # it would keep the connection from being freed at once
+                carrier.sock = self.open_socket()
+
+            carrier.open_connection = open_connection
+            return carrier
 
         def _do_handshake(self) -> None:
             self._ssl_disabled = self.tls is None
@@ -65,10 +80,10 @@ def blocking_class() -> Any:
             greeting: Any = self._handshake
             self.judge(_text(greeting["server_version_original"]), bool(greeting["capabilities"] & ClientFlag.SSL))
             _use_tls_blocking(self._socket, self.tls, self.tls_host)
-            if not self.private:
-                check_plugin(greeting["auth_plugin"])
-                self._authenticator = Authenticator()
-                self._authenticator.nonce = bytes(greeting["auth_data"])
+            self.check_login(greeting["auth_plugin"])
+            self._authenticator = authenticator = Authenticator()
+            authenticator.nonce = bytes(greeting["auth_data"])
+            authenticator.private, authenticator.check_login = self.private, self.check_login
 
         def _post_connection(self) -> None:
             pass
@@ -85,18 +100,20 @@ def awaited_class() -> Any:
     from mysql.connector.constants import ClientFlag
 
     class Authenticator(MySQLAuthenticator):  # type: ignore[misc,unused-ignore]
-        nonce: bytes = b""
+        nonce: bytes
+        private: bool
+        check_login: Callable[[str], None]
 
         async def _handle_server_response(self, sock: Any, pkt: bytes) -> Any:
             if pkt[4] == _AUTH_SWITCH and len(pkt) > 5:
                 plugin, nonce = MySQLProtocol.parse_auth_switch_request(pkt)
-                check_plugin(plugin)
-                if plugin == CACHING_SHA2:
+                self.check_login(plugin)
+                if plugin == CACHING_SHA2 and not self.private:
                     self.nonce = bytes(nonce)
                     self._switch_auth_strategy(plugin)
                     strategy: Any = self._auth_strategy
                     pkt = await strategy.auth_switch_response(sock, nonce, **self._plugin_config)
-            if _asks_for_password(self._auth_strategy, pkt):
+            if not self.private and _asks_for_password(self._auth_strategy, pkt):
                 await sock.write(REQUEST_PUBLIC_KEY)
                 public_key = bytes((await sock.read())[5:])
                 await sock.write(encrypt_password(self._passwords[1], self.nonce, public_key))
@@ -105,6 +122,7 @@ def awaited_class() -> Any:
 
     class Connection(MySQLConnection):  # type: ignore[misc,unused-ignore]
         judge: Callable[[str, bool], None]
+        check_login: Callable[[str], None]
         tls: ssl.SSLContext | None
         tls_host: str
         private: bool
@@ -116,10 +134,10 @@ def awaited_class() -> Any:
             greeting: Any = self._handshake
             self.judge(_text(greeting["server_version_original"]), bool(greeting["capabilities"] & ClientFlag.SSL))
             _use_tls_awaited(self._socket, self.tls, self.tls_host)
-            if not self.private:
-                check_plugin(greeting["auth_plugin"])
-                self._authenticator = Authenticator()
-                self._authenticator.nonce = bytes(greeting["auth_data"])
+            self.check_login(greeting["auth_plugin"])
+            self._authenticator = authenticator = Authenticator()
+            authenticator.nonce = bytes(greeting["auth_data"])
+            authenticator.private, authenticator.check_login = self.private, self.check_login
 
         async def _post_connection(self) -> None:
             pass

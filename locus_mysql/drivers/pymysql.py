@@ -7,6 +7,7 @@ from typing import Any
 from ..config import MySQLConfig
 from .base import AsyncConnection, Endpoint, SyncConnection
 from .blocking import SyncAdapter
+from .deadlines import connect
 from .pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login
 from .threaded import ThreadedConnection
 
@@ -30,16 +31,14 @@ class PyMySQLConnection(SyncAdapter):
             client_flag=CLIENT_MULTI_STATEMENTS if config.pipeline else 0,
             autocommit=None,
             local_infile=False,
-            connect_timeout=config.connect_timeout_s,  # any number will do
-            read_timeout=config.connect_timeout_s,
-            write_timeout=config.write_timeout_s,
             program_name="locus-mysql",
             ssl=self.tls,
             ssl_disabled=self.tls is None,
             defer_connect=True,
         )
-        before_login(self.library, self.judge, private_channel=self.private)
-        self.library.connect()
+        self.library._secure = self.private  # as it finds out where it makes the socket
+        before_login(self.library, self)
+        self.library.connect(connect(endpoint, self.connected_by))
         after_login(self.library)
 
     def discard(self) -> None:

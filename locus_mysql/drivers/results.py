@@ -30,6 +30,10 @@ _MORE_RESULTS = 0x08
 #: value of 16 MB.
 _EOF_BYTES = 5
 
+#: An error packet without its message, and the least number of a server's error.
+_ERROR_BYTES = 9
+_LEAST_ERROR = 1000
+
 #: The end of a column's definition has a fixed form, and begins with its own length.
 _FIXED_BYTES = 13
 _FIXED_LENGTH = 0x0C
@@ -46,12 +50,15 @@ class ErrorPacket(Exception):
     Args:
         errno: MySQL's error number.
         msg: The server's own words.
+        in_turn: False if the packet had another number than was due: it may be no answer to the command, but the
+            server's last word.
     """
 
-    def __init__(self, errno: int, msg: str) -> None:
+    def __init__(self, errno: int, msg: str, *, in_turn: bool = True) -> None:
         super().__init__(errno, msg)
         self.errno = errno
         self.msg = msg
+        self.in_turn = in_turn
 
     def __str__(self) -> str:
         return f"{self.errno}: {self.msg}"
@@ -59,6 +66,21 @@ class ErrorPacket(Exception):
 
 class ProtocolSurprise(ConnectionError):
     """The bytes are no answer to a query: nothing that follows on the connection can be trusted."""
+
+
+def unasked(data: bytes) -> str:
+    """Why a connection ends on which this came without a command.
+
+    Args:
+        data: What came; nothing, if it was the end.
+    """
+    if not data:
+        return "the server closed the connection"
+    try:
+        ResultReader(0).feed(data)
+    except (ErrorPacket, ProtocolSurprise) as word:
+        return str(word)
+    return "the server sent what nobody asked for"
 
 
 class ResultReader:
@@ -81,6 +103,7 @@ class ResultReader:
         self._decoders: list[_Decoder] = []
         self._rows: list[Row] = []
         self._refusal: tuple[int, str] | None = None
+        self._in_turn = True
         self._complete = False
 
     def feed(self, piece: bytes) -> bool:
@@ -103,7 +126,7 @@ class ResultReader:
             if start != len(data):
                 raise ProtocolSurprise("more than an answer")
             if self._refusal is not None:
-                raise ErrorPacket(*self._refusal)
+                raise ErrorPacket(*self._refusal, in_turn=self._in_turn)
             return True
         self._wait_for_more(data[start:])
         return False
@@ -119,7 +142,7 @@ class ResultReader:
             if stop > last:
                 break
             if data[body - 1] != number:
-                _refuse_unless_error(data[body])
+                self._refuse_unless_error(data[body])
             number = (number + 1) & 0xFF
             if size == LARGEST_PART or self._parts:
                 self._take_part(data[body:stop])
@@ -136,8 +159,14 @@ class ResultReader:
         self._pieces, self._have, self._need = [rest], len(rest), _BEGINNING_BYTES
         if len(rest) >= _BEGINNING_BYTES:
             if rest[3] != self._number:
-                _refuse_unless_error(rest[4])
+                self._refuse_unless_error(rest[4])
             self._need = _HEADER_BYTES + int.from_bytes(rest[:3], "little")
+
+    def _refuse_unless_error(self, kind: int) -> None:
+        """A packet has another number than is due: only the server's last word may, such as that it shuts down."""
+        if kind != _ERROR:
+            raise ProtocolSurprise("a packet out of order")
+        self._in_turn = False
 
     def _take_part(self, part: bytes) -> None:
         self._parts.append(part)
@@ -187,7 +216,7 @@ class ResultReader:
 
     def _take_end_of_rows(self, data: bytes, start: int, stop: int) -> None:
         status = data[start + 3] if stop - start == _EOF_BYTES else _ok(data, start, stop)[2]
-        self._add(Result(self._rows), status)
+        self._add(Result(self._rows, 0, 0, self._columns), status)
 
     def _take_ok(self, data: bytes, start: int, stop: int) -> None:
         affected, last_insert_id, status = _ok(data, start, stop)
@@ -195,20 +224,16 @@ class ResultReader:
 
     def _take_error(self, packet: bytes) -> None:
         """``ff``, the number, ``#`` with five characters of state, and the message."""
-        message = packet[9:] if packet[3:4] == b"#" else packet[3:]
-        self._refusal = int.from_bytes(packet[1:3], "little"), message.decode(errors="replace")
+        number = int.from_bytes(packet[1:3], "little")
+        if len(packet) < _ERROR_BYTES or packet[3:4] != b"#" or number < _LEAST_ERROR:
+            raise ProtocolSurprise("an error that cannot be read")
+        self._refusal = number, packet[_ERROR_BYTES:].decode(errors="replace")
         self._complete = True
 
     def _add(self, result: Result, status: int) -> None:
         self.results.append(result)
         self._take = ResultReader._take_first
         self._complete = not status & _MORE_RESULTS
-
-
-def _refuse_unless_error(kind: int) -> None:
-    """A packet has another number than is due: only the server's last word may, such as that it shuts down."""
-    if kind != _ERROR:
-        raise ProtocolSurprise("a packet out of order")
 
 
 def _ok(data: bytes, start: int, stop: int) -> tuple[int, int, int]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import socket
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol
 
 
@@ -31,6 +34,19 @@ def configure(sock: Any) -> None:
 def file_descriptor(sock: Any) -> int:
     """The descriptor of a socket; -1 if there is none or it is closed."""
     return -1 if sock is None else int(sock.fileno())
+
+
+def unread_check(sock: Any) -> Callable[[], object]:
+    """What tells, without waiting, whether something came in on a socket that nobody has read, such as its end.
+
+    Args:
+        sock: An open socket; it must be open whenever the check is made.
+    """
+    if not hasattr(select, "poll"):
+        return lambda: select.select([sock], [], [], 0)[0]
+    poll = select.poll()
+    poll.register(sock.fileno(), select.POLLIN)
+    return partial(poll.poll, 0)
 
 
 def shut(sock: Any) -> None:

@@ -68,7 +68,6 @@ class ThreadedConnection:
     def __init__(self, worker: Worker, blocking: SyncAdapter) -> None:
         self._worker = worker
         self._blocking = blocking
-        self._limit_s = blocking.config.write_timeout_s + blocking.config.read_timeout_s
         self.server_version = blocking.server_version
         self.max_allowed_packet = blocking.max_allowed_packet
 
@@ -127,7 +126,7 @@ class ThreadedConnection:
         if self.closed:
             raise ConnectionLost(f"The connection to MySQL at {self._blocking.endpoint} is closed.")
         try:
-            async with asyncio.timeout(self._limit_s):
+            async with asyncio.timeout(self._blocking.limit_s):
                 return await asyncio.wrap_future(self._worker.submit(call))
         except TimeoutError:
             self.abort()

@@ -13,6 +13,7 @@ import ssl
 from ..config import MySQLConfig
 from ..errors import ConfigError
 from .base import Endpoint
+from .deadlines import BoundedContext
 
 
 class NoTLSOffered(Exception):
@@ -34,7 +35,7 @@ def tls_attempts(config: MySQLConfig, endpoint: Endpoint) -> tuple[ssl.SSLContex
 
 def tls_context(config: MySQLConfig) -> ssl.SSLContext:
     """The context for the configured ``ssl_mode`` and files."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = BoundedContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = config.ssl_mode == "VERIFY_IDENTITY"
     if config.ssl_mode not in {"VERIFY_CA", "VERIFY_IDENTITY"}:

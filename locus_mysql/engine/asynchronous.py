@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from typing import TypeVar
 from weakref import WeakKeyDictionary
@@ -12,10 +11,11 @@ from ..config import MySQLConfig
 from ..dialect import Dialect
 from ..drivers.base import AsyncConnection, DriverError, ServerError
 from ..drivers.registry import find_driver
+from .at_fork import tell_at_fork
 from .bootstrap import ensure_schema
-from .operation import Batch, Operation, Results
+from .operation import Batch, Operation, Results, Undone
 from .pool import AsyncPool
-from .retry import Retry
+from .retry import Retry, unexpected
 from .topology import Topology
 from .transaction import ROLLBACK, is_transaction, to_return, to_send
 
@@ -38,9 +38,9 @@ class AsyncEngine:
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPool] = WeakKeyDictionary()
         self._abandoned: list[object] = []
         self._lock = threading.Lock()  # of _pools: loops of other threads open theirs meanwhile
-        self._process = os.getpid()
         self._ready = False
         self._reached = False
+        tell_at_fork(self)
 
     async def run(self, operation: Operation[T]) -> T:
         """Carry out an operation; the first one makes sure of the tables.
@@ -66,6 +66,15 @@ class AsyncEngine:
             else:
                 loop.call_soon_threadsafe(pool.abort)
 
+    def begin_in_child(self) -> None:
+        """After a fork: leave the parent's pools alone, and the lock, which a thread of the parent may hold for ever.
+
+        The pools are not freed, as freeing might speak on their connections.
+        """
+        self._abandoned.append(self._pools)
+        self._pools = WeakKeyDictionary()
+        self._lock = threading.Lock()
+
     async def _drive(self, operation: Operation[T]) -> T:
         retry = Retry(self._config, reached_before=self._reached)
         step = operation.send
@@ -82,6 +91,8 @@ class AsyncEngine:
         except StopIteration as done:
             result: T = done.value
             return result
+        except Undone as undone:
+            raise unexpected(undone, self._config) from undone.__cause__
         finally:
             operation.close()
 
@@ -106,11 +117,7 @@ class AsyncEngine:
             await asyncio.sleep(wait_s)
 
     def _pool(self) -> AsyncPool:
-        """The running loop's pool. Pools of closed loops are dropped; those of a parent process are left alone."""
-        if self._process != os.getpid():
-            self._abandoned.append(self._pools)  # not freed: freeing might speak on the parent's connections
-            self._pools = WeakKeyDictionary()
-            self._process = os.getpid()
+        """The running loop's pool. Pools of closed loops are dropped."""
         loop = asyncio.get_running_loop()
         pool = self._pools.get(loop)
         if pool is None:
@@ -127,6 +134,9 @@ async def _carry_out(connection: AsyncConnection, batch: Batch, retry: Retry) ->
     try:
         return to_return(batch, await connection.execute(to_send(batch)), fate_unknown=retry.fate_unknown)
     except ServerError:
-        if is_transaction(batch):
-            await connection.execute((ROLLBACK,))
+        if is_transaction(batch) and not connection.closed:
+            try:
+                await connection.execute((ROLLBACK,))
+            except DriverError:  # the transaction may be open still: nobody else may go on in it
+                connection.abort()
         raise

@@ -27,6 +27,9 @@ DUPLICATE = 1062
 #: What the guards of batches fail with: "Invalid JSON text", which they give where a lock was not had.
 GUARD_FAILED = 3141
 
+#: Somebody ended the statement with ``KILL QUERY``; the same may be carried out when it is sent again.
+INTERRUPTED = 1317
+
 #: The transaction was undone; the same again may succeed.
 CONTENTION = frozenset(
     {
@@ -62,7 +65,7 @@ def may_pass(error: DriverError, config: MySQLConfig) -> bool:
     if isinstance(error, ServerError):
         if error.errno in READ_ONLY:
             return len(config.endpoints) > 1
-        return error.errno in CONTENTION or error.errno in CROWDED
+        return error.errno in CONTENTION or error.errno in CROWDED or error.errno == INTERRUPTED
     return False
 
 
@@ -117,6 +120,11 @@ def explain(error: DriverError, config: MySQLConfig) -> LocusMySQLError:
         return Unavailable(
             f"MySQL at {where} was too busy for {config.retry_deadline_s:g} s: {words}. Try again, or raise "
             "retry_deadline_s."
+        )
+    if number == INTERRUPTED:
+        return Unavailable(
+            f"Somebody ended a statement at MySQL at {where}, each time it was sent in {config.retry_deadline_s:g} s: "
+            f"{words}. See who runs KILL QUERY there, then try again."
         )
     return SetupError(f"MySQL at {where} refused a statement: {words}.")
 

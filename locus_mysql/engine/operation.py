@@ -83,7 +83,14 @@ class Results(list[Result]):
 Operation: TypeAlias = Generator[Batch, Results, T]
 
 
-class Duplicate(Exception):
+class Undone(Exception):
+    """The batch was undone for a reason that an operation may expect.
+
+    An operation that does not lets it pass; the engine then tells the caller what the server refused, its cause.
+    """
+
+
+class Duplicate(Undone):
     """The batch was undone because a unique key exists already.
 
     Args:
@@ -96,7 +103,7 @@ class Duplicate(Exception):
         self.key = key
 
 
-class Outdated(Exception):
+class Outdated(Undone):
     """The batch was undone because what it relied on is no longer so: a thread is gone, or another wrote to it.
 
     Args:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -20,11 +21,15 @@ from ..drivers.base import AsyncConnection, ConnectionLost, Driver, DriverError,
 from ..errors import PoolTimeout
 from .failures import READ_ONLY
 from .primary import AsyncPrimary, SyncPrimary, connect, connect_async, replaced, replaced_async
+from .reaper import REAPER
 from .topology import Topology
 from .watch import AsyncWatch, SyncWatch
 
 #: A connection idle for longer is pinged before use, in seconds.
 PING_AFTER_S = 5.0
+
+#: Idle connections are looked through this long after the first has been idle for too long, in seconds.
+_REAP_AFTER_S = 0.05
 
 C = TypeVar("C", SyncConnection, AsyncConnection)
 
@@ -63,6 +68,15 @@ class IdleConnections(Generic[C]):
     def put(self, connection: C, opened_at: float) -> None:
         """Keep a connection for the next user."""
         self._kept.append(Kept(connection, opened_at, self._clock()))
+
+    def take_stale(self) -> tuple[list[Kept[C]], float | None]:
+        """The connections that are too old or were idle for too long; and in how many seconds to look again, if any."""
+        now = self._clock()
+        stale = [kept for kept in self._kept if self._is_stale(kept, now)]
+        self._kept = [kept for kept in self._kept if not self._is_stale(kept, now)]
+        config = self._config
+        due = [min(kept.opened_at + config.pool_max_age_s, kept.idle_since + config.pool_idle_s) for kept in self._kept]
+        return stale, min(due) - now + _REAP_AFTER_S if due else None
 
     def take_all(self) -> list[Kept[C]]:
         """Every connection, to be closed."""
@@ -112,6 +126,7 @@ class SyncPool:
         self._idle: IdleConnections[SyncConnection] = IdleConnections(config)
         self._free = threading.BoundedSemaphore(config.pool_size)
         self._lock = threading.Lock()
+        self._watched = False
         self._generation = 0
         self.reached = False
 
@@ -142,7 +157,7 @@ class SyncPool:
                 raise
             if generation == self._generation:
                 with self._lock:
-                    self._idle.put(connection, opened_at)
+                    self._keep(connection, opened_at)
             else:
                 connection.close()
         finally:
@@ -156,6 +171,24 @@ class SyncPool:
         for one in kept:
             one.connection.close()
 
+    def reap(self) -> float | None:
+        """See `reaper.Reaped.reap`."""
+        with self._lock:
+            stale, wait_s = self._idle.take_stale()
+            self._watched = wait_s is not None
+        for one in stale:
+            one.connection.close()
+        return wait_s
+
+    def _keep(self, connection: SyncConnection, opened_at: float) -> None:
+        """Keep a connection, under the lock, and have it closed when it was not used for too long."""
+        if connection.closed:
+            return
+        self._idle.put(connection, opened_at)
+        if not self._watched:
+            self._watched = True
+            REAPER.call(self, self._config.pool_idle_s + _REAP_AFTER_S)
+
     def _take_back_after(
         self, error: BaseException, connection: SyncConnection, opened_at: float, generation: int
     ) -> None:
@@ -163,7 +196,7 @@ class SyncPool:
         with self._lock:
             current = generation == self._generation
             if current and _is_sound(error):
-                self._idle.put(connection, opened_at)
+                self._keep(connection, opened_at)
                 return
             # Of many callers at once, only the first drops what is idle: the others might hit new connections.
             if current and _condemns_server(error) and isinstance(connection, SyncPrimary):
@@ -242,6 +275,8 @@ class AsyncPool:
         self._watch = AsyncWatch(self._look_for_another) if self._topology.several else None
         self._idle: IdleConnections[AsyncConnection] = IdleConnections(config)
         self._free = asyncio.BoundedSemaphore(config.pool_size)
+        self._watched = False
+        self._closing: asyncio.Task[None] | None = None
         self._generation = 0
         self.reached = False
 
@@ -262,7 +297,7 @@ class AsyncPool:
                 self._take_back_after(error, connection, opened_at, generation)
                 raise
             if generation == self._generation:
-                self._idle.put(connection, opened_at)
+                self._keep(connection, opened_at)
             else:
                 await connection.close()
         finally:
@@ -293,12 +328,33 @@ class AsyncPool:
         except TimeoutError:
             raise pool_timeout(self._config) from None
 
+    def reap(self) -> None:
+        """Close what is idle for too long, and call again when more will be."""
+        stale, wait_s = self._idle.take_stale()
+        self._watched = wait_s is not None
+        if wait_s is not None:
+            self._reap_in(wait_s)
+        if stale:
+            self._closing = asyncio.get_running_loop().create_task(_close(stale))
+
+    def _keep(self, connection: AsyncConnection, opened_at: float) -> None:
+        """Keep a connection, and have it closed when it was not used for too long."""
+        if connection.closed:
+            return
+        self._idle.put(connection, opened_at)
+        if not self._watched:
+            self._watched = True
+            self._reap_in(self._config.pool_idle_s + _REAP_AFTER_S)
+
+    def _reap_in(self, wait_s: float) -> None:
+        asyncio.get_running_loop().call_later(wait_s, _reap, weakref.ref(self))
+
     def _take_back_after(
         self, error: BaseException, connection: AsyncConnection, opened_at: float, generation: int
     ) -> None:
         current = generation == self._generation
         if current and _is_sound(error):
-            self._idle.put(connection, opened_at)
+            self._keep(connection, opened_at)
             return
         connection.abort()
         if current and _condemns_server(error) and isinstance(connection, AsyncPrimary):
@@ -355,3 +411,15 @@ class AsyncPool:
         for one in self._watch.calls.waiting():
             if one.endpoint == silent.endpoint:
                 one.abort()
+
+
+def _reap(reference: weakref.ref[AsyncPool]) -> None:
+    """Called by an event loop, which keeps no pool alive."""
+    pool = reference()
+    if pool is not None:
+        pool.reap()
+
+
+async def _close(kept: list[Kept[AsyncConnection]]) -> None:
+    for one in kept:
+        await one.connection.close()

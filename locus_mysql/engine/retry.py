@@ -9,8 +9,9 @@ from collections.abc import Callable
 
 from ..config import MySQLConfig
 from ..drivers.base import ConnectionLost, DriverError, ServerError
-from .failures import DUPLICATE, GUARD_FAILED, explain, may_pass
-from .operation import Duplicate, Outdated
+from ..errors import LocusMySQLError
+from .failures import DUPLICATE, GUARD_FAILED, INTERRUPTED, explain, may_pass
+from .operation import Duplicate, Outdated, Undone
 from .topology import NoPrimary
 
 #: Waits grow from the first to the longest, each drawn at random up to its bound, so that writers part ways.
@@ -70,10 +71,10 @@ class Retry:
                 self._was_refused = True  # most likely by our own earlier try, which is looked for next
                 return 0.0
             if error.errno == DUPLICATE:
-                raise Duplicate(_key_of(error.message), error.message) from None
-            raise Outdated(error.message, fate_unknown=self.fate_unknown) from None
+                raise Duplicate(_key_of(error.message), error.message) from error
+            raise Outdated(error.message, fate_unknown=self.fate_unknown) from error
         connecting = isinstance(error, ConnectionLost) and error.connecting
-        if isinstance(error, ConnectionLost) and not connecting:
+        if (isinstance(error, ConnectionLost) and not connecting) or _was_interrupted(error):
             self.fate_unknown = True
         wait_s = random.uniform(self._wait_s / 2, self._wait_s)  # noqa: S311 - spreads load, guards no secret
         self._wait_s = min(2 * self._wait_s, LONGEST_WAIT_S)
@@ -88,3 +89,14 @@ def _key_of(words: str) -> str:
     """The key's name in "Duplicate entry '…' for key 'table.name'". What stands before it is data."""
     found = re.search(r"'(?:[^'.]*\.)?([^'.]+)'\W*$", words)
     return found[1] if found else ""
+
+
+def unexpected(undone: Undone, config: MySQLConfig) -> LocusMySQLError:
+    """The error to show the caller of an operation that did not expect its batch to be undone."""
+    cause = undone.__cause__
+    return explain(cause if isinstance(cause, DriverError) else DriverError(str(undone)), config)
+
+
+def _was_interrupted(error: DriverError) -> bool:
+    """Whether somebody else ended the statement (``KILL QUERY``): if it was a COMMIT, it may have been carried out."""
+    return isinstance(error, ServerError) and error.errno == INTERRUPTED

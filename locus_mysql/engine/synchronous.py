@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 import time
 from typing import TypeVar
 
@@ -11,10 +9,11 @@ from ..config import MySQLConfig
 from ..dialect import Dialect
 from ..drivers.base import DriverError, ServerError, SyncConnection
 from ..drivers.registry import find_driver
+from .at_fork import tell_at_fork
 from .bootstrap import ensure_schema
-from .operation import Batch, Operation, Results
+from .operation import Batch, Operation, Results, Undone
 from .pool import SyncPool
-from .retry import Retry
+from .retry import Retry, unexpected
 from .topology import Topology
 from .transaction import ROLLBACK, is_transaction, to_return, to_send
 
@@ -36,9 +35,8 @@ class SyncEngine:
         self._topology = Topology(config.endpoints)
         self._pool = SyncPool(config, self._driver, self._topology)
         self._abandoned: list[object] = []
-        self._process = os.getpid()
-        self._lock = threading.Lock()
         self._ready = False
+        tell_at_fork(self)
 
     def run(self, operation: Operation[T]) -> T:
         """Carry out an operation; the first one makes sure of the tables.
@@ -53,10 +51,15 @@ class SyncEngine:
 
     def close(self) -> None:
         """Close the connections. The next operation opens new ones."""
-        self._current_pool().close()
+        self._pool.close()
+
+    def begin_in_child(self) -> None:
+        """After a fork: leave the parent's pool alone. It is not freed, as freeing might speak on its connections."""
+        self._abandoned.append(self._pool)
+        self._pool = SyncPool(self._config, self._driver, self._topology)
 
     def _drive(self, operation: Operation[T]) -> T:
-        retry = Retry(self._config, reached_before=self._current_pool().reached)
+        retry = Retry(self._config, reached_before=self._pool.reached)
         try:
             batch = next(operation)
             while True:
@@ -69,6 +72,8 @@ class SyncEngine:
         except StopIteration as done:
             result: T = done.value
             return result
+        except Undone as undone:
+            raise unexpected(undone, self._config) from undone.__cause__
         finally:
             operation.close()
 
@@ -77,7 +82,7 @@ class SyncEngine:
         tested = False
         while True:
             try:
-                with self._current_pool().connection(tested=tested) as connection:
+                with self._pool.connection(tested=tested) as connection:
                     if retry.fate_unknown:
                         retry.check_deadline()
                         if batch.landed is not None:
@@ -90,22 +95,14 @@ class SyncEngine:
             tested = True
             time.sleep(wait_s)
 
-    def _current_pool(self) -> SyncPool:
-        """This process's pool; that of a parent process is left alone."""
-        if self._process == os.getpid():  # without the lock: a fork must not find it held by another thread
-            return self._pool
-        with self._lock:
-            if self._process != os.getpid():
-                self._abandoned.append(self._pool)  # not freed: freeing might speak on the parent's connections
-                self._pool = SyncPool(self._config, self._driver, self._topology)
-                self._process = os.getpid()  # last: others then go on without the lock
-            return self._pool
-
 
 def _carry_out(connection: SyncConnection, batch: Batch, retry: Retry) -> Results:
     try:
         return to_return(batch, connection.execute(to_send(batch)), fate_unknown=retry.fate_unknown)
     except ServerError:
-        if is_transaction(batch):
-            connection.execute((ROLLBACK,))
+        if is_transaction(batch) and not connection.closed:
+            try:
+                connection.execute((ROLLBACK,))
+            except DriverError:  # the transaction may be open still: nobody else may go on in it
+                connection.abort()
         raise

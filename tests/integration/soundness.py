@@ -31,6 +31,14 @@ class StoredCheckpoint:
         return self.search_text or self.pending_text
 
 
+def assert_all_sound(connection: Any) -> None:
+    """All tables of the schema are sound, whatever their prefix and kind."""
+    tables = [name for (name,) in _rows(connection, "SHOW TABLES")]
+    for table in tables:
+        if table.endswith("threads") and table.replace("threads", "checkpoints") in tables:
+            assert_sound(connection, table.removesuffix("threads"))
+
+
 def assert_sound(connection: Any, prefix: str = "locus_") -> None:
     """Verify a schema's tables by raw SQL.
 

@@ -367,7 +367,7 @@ async def test_a_state_larger_than_a_packet_is_refused_with_its_size_and_the_set
     config = own_config(pipeline=pipeline, compression="none", search=False)
     store = open_store(side, config=config)
     await store.save("thread", {"a": 1}, "c1")
-    select = f"SELECT * FROM `{config.database}`.locus_%s"
+    select = f"SELECT * FROM `{config.database}`.locus_store_%s"
     before = [own_sql(select % table) for table in ("threads", "checkpoints")]
     size = 3 * SMALL_PACKET_BYTES
     with pytest.raises(StateTooLarge, match=rf"{size:d}|{str(size)[:3]}") as caught:

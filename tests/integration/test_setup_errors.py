@@ -211,7 +211,6 @@ async def test_a_user_who_lacks_a_privilege_is_told_which(
     table_contents: Callable[[], Any],
     side: str,
     missing: str,
-    error: type[Exception],
 ) -> None:
     await open_store(side).save("thread", {"a": 1}, "c1")
     before = table_contents()
@@ -344,7 +343,7 @@ async def test_the_printed_schema_is_what_is_made(
     await store.save("thread", {"a": 1})
     await open_store(side, table_prefix="made_").save("thread", {})
     made, printed = (
-        run_sql(f"SHOW CREATE TABLE {database}.{prefix}checkpoints")[0][1].replace(prefix, "")
+        run_sql(f"SHOW CREATE TABLE {database}.{prefix}store_checkpoints")[0][1].replace(prefix, "")
         for prefix in ("made_", "printed_")
     )
     assert made == printed

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 
 from locus_mysql import MySQLConfig, SyncCheckpointStore
 from locus_mysql.checkpoints.codec import encode
-from locus_mysql.checkpoints.new import NewCheckpoint
+from locus_mysql.checkpoints.new import Encoded, NewCheckpoint
 from locus_mysql.checkpoints.searchable import text_of_plain
 from locus_mysql.errors import ThreadExists
 
@@ -305,7 +305,11 @@ class Stores(RuleBasedStateMachine):
         before = copy.deepcopy(state)
         if provisional:
             new = NewCheckpoint(
-                encode(state), lambda delta: text_of_plain(state, delta), name, {"kind": kind}, provisional=True
+                lambda _: Encoded(encode(state)),
+                lambda delta: text_of_plain(state, delta),
+                name,
+                {"kind": kind},
+                provisional=True,
             )
             operations = self.stores[store]._operations.checkpoints
             saved = self.stores[store]._engine.run(operations.save("default", thread_id, new))

@@ -56,6 +56,7 @@ GOOD: list[tuple[str, Any, Any]] = [
     ("table_prefix", "", ""),
     ("table_prefix", "p" * 40, "p" * 40),
     ("ssl_mode", "VERIFY_IDENTITY", "VERIFY_IDENTITY"),
+    ("cleartext_password", "true", True),
     ("connect_timeout_s", "2.5", 2.5),
     ("read_timeout_s", 1, 1.0),
     ("write_timeout_s", 0.5, 0.5),

@@ -193,12 +193,14 @@ class TestOneAmongOthers:
     async def test_a_damaged_row_does_not_keep_others_from_being_found(
         self, make_store: Make, make_backend: Make, sql: RunSQL, caplog: pytest.LogCaptureFixture
     ) -> None:
-        store = make_store()
-        for number in range(120):
-            await store.save(f"t{number}", {"secret": "sesame", "step": number % 2}, "one", metadata={"kind": "talk"})
-        sql(
-            "UPDATE locus_store_checkpoints SET payload = CONCAT(payload, 'x') WHERE thread_id IN ('t3', 't77', 't119')"
-        )
+        for store, tables in ((make_store(), "locus_store"), (make_backend(), "locus_state")):
+            for number in range(120):
+                state = {"secret": "sesame", "step": number % 2}
+                await store.save(f"t{number}", state, "one", metadata={"kind": "talk"})
+            sql(
+                f"UPDATE {tables}_checkpoints SET payload = CONCAT(payload, 'x')"
+                " WHERE thread_id IN ('t3', 't77', 't119')"
+            )
         caplog.set_level(logging.WARNING)
 
         odd = {f"t{number}" for number in range(1, 120, 2)} - {"t3", "t77", "t119"}
@@ -215,17 +217,17 @@ class TestOneAmongOthers:
     async def test_damaged_metadata_does_not_keep_others_from_being_found(
         self, make_store: Make, make_backend: Make, sql: RunSQL, damage: str, caplog: pytest.LogCaptureFixture
     ) -> None:
-        store = make_store()
-        for number in range(3):
-            for checkpoint_id in "ab":
-                await store.save(f"t{number}", {"step": 1}, checkpoint_id, metadata={"kind": "talk"})
-        sql("UPDATE locus_store_checkpoints SET metadata = %s WHERE thread_id = 't1' AND checkpoint_id = 'b'", damage)
+        for store, tables in ((make_store(), "locus_store"), (make_backend(), "locus_state")):
+            for number in range(3):
+                for checkpoint_id in "ab":
+                    await store.save(f"t{number}", {"step": 1}, checkpoint_id, metadata={"kind": "talk"})
+            sql(f"UPDATE {tables}_checkpoints SET metadata = %s WHERE thread_id = 't1' AND checkpoint_id = 'b'", damage)
         caplog.set_level(logging.WARNING)
 
         reader = make_store()
         assert {one["thread_id"] for one in await reader.list_with_metadata()} == {"t0", "t2"}
         assert len(await reader.query_by_metadata("kind", "talk")) == 5
-        assert len(await make_backend().query_by_metadata("kind", "talk")) == 5
+        assert len(await make_backend().query_by_metadata("kind", "talk")) == 2
         assert {one["thread_id"] for one in await reader.search_data("step", 1)} == {"t0", "t2"}
         assert [entry["checkpoint_id"] for entry in await reader.history("t1")] == ["a"]
         assert await reader.load("t1") == {"step": 1}
@@ -257,7 +259,7 @@ class TestHistory:
         assert [(entry["checkpoint_id"], entry["parent_id"]) for entry in newest] == [
             (str(number), str(number - 1)) for number in range(399, 389, -1)
         ]
-        dialect = Dialect("locus_", search=True, search_parser="default")
+        dialect = Dialect("locus_", "dicts")
         tenant = MySQLConfig(host="localhost", user="u").tenant
         assert 10 <= handler_reads(dialect.queries.history(tenant, "t", 10)) < 150
 

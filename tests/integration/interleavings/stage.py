@@ -207,9 +207,12 @@ class Stage:
         self._loop = asyncio.new_event_loop()
         self._looping = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._looping.start()
+        backend = self.store("backend", ddl_mode="create").store
         self._looker = self.store(ddl_mode="create").store
-        for kind in ("store", "backend"):  # makes the tables
-            self.store(kind, ddl_mode="create").count()
+        for one in (backend, self._looker):  # makes the tables
+            outcome = one.count()
+            if self._way == "async":
+                self._await(outcome)
 
     def store(self, kind: str = "store", **options: Any) -> Process:
         """Another process's store.

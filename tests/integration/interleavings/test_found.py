@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from locus_mysql.errors import ThreadExists
+
 from .stage import Call, Process, Stage
 
 State = dict[str, Any]
@@ -184,10 +186,11 @@ def test_rows_left_behind_without_a_thread_are_found_and_repaired(
         check_tables()
         leave_behind("thread")
     stage.afresh("save", "source", conversation("plum"), "c1")
-    stage.afresh("vacuum", 30)
-    assert stage.afresh("load", "source") == conversation("plum")
-    stage.afresh("delete", "thread")
-    stage.afresh("copy_thread", "source", "thread")
+    with pytest.raises(ThreadExists):
+        stage.afresh("copy_thread", "source", "thread")
+    assert stage.afresh("load", "thread") is not None
+    assert stage.afresh("delete", "thread")
+    assert stage.afresh("copy_thread", "source", "thread")
     assert stage.afresh("load", "thread") == conversation("plum")
     check_tables()
 

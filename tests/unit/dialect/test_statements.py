@@ -138,3 +138,20 @@ class TestSchema:
     def test_names_are_quoted(self) -> None:
         assert "`odd_threads`" in Dialect("odd_").threads.count("x", "*").sql
         assert "`threads`" in Dialect("").threads.count("x", "*").sql
+
+
+@pytest.mark.parametrize(
+    ("sql", "brings_rows"),
+    [
+        ("SELECT 1", True),
+        ("select\n1", True),
+        ("WITH RECURSIVE a AS (SELECT 1) SELECT * FROM a", True),
+        ("INSERT INTO t SELECT 1", False),
+        ("START TRANSACTION", False),
+        ("COMMIT", False),
+        ("CALL p()", None),
+        ("", None),
+    ],
+)
+def test_a_statement_knows_whether_it_brings_rows(sql: str, brings_rows: bool | None) -> None:
+    assert Statement(sql).brings_rows is brings_rows

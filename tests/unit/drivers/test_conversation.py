@@ -43,7 +43,8 @@ class Talk:
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.transport = Transport()
-        self.conversation = Conversation(self.transport, self.loop)
+        self.unread = False
+        self.conversation = Conversation(self.transport, self.loop, lambda: self.unread)
 
     async def ask(self, command: Command, within_s: float = 5) -> asyncio.Task[list[Result]]:
         task = asyncio.create_task(self.conversation.ask(command, self.loop.time() + within_s))

@@ -97,6 +97,7 @@ class Connection:
 
     def __init__(self) -> None:
         self.ended = ""
+        self.closed = False
 
     def close(self) -> None:
         self.ended = "closed"

@@ -9,8 +9,8 @@ import pytest
 from locus_mysql.config import MySQLConfig
 from locus_mysql.drivers.base import ConnectionLost, DriverError, ServerError
 from locus_mysql.engine.failures import CONTENTION, CROWDED, READ_ONLY, explain, may_pass
-from locus_mysql.engine.operation import Duplicate, Outdated
-from locus_mysql.engine.retry import LONGEST_WAIT_S, Retry
+from locus_mysql.engine.operation import Duplicate, Outdated, Undone
+from locus_mysql.engine.retry import LONGEST_WAIT_S, Retry, unexpected
 from locus_mysql.engine.topology import NoPrimary, NotAMember
 from locus_mysql.errors import (
     AuthenticationFailed,
@@ -178,6 +178,24 @@ def test_after_a_lost_connection_nobody_knows_whether_the_batch_was_carried_out(
     assert retry.wait_after(ServerError(1062, "duplicate")) == 0
     retry.begin_batch()
     assert retry.fate_unknown  # what was sent may arrive while the next batch of the operation runs
+
+
+def test_a_statement_that_was_killed_is_repeated_as_after_a_lost_connection() -> None:
+    retry = Retry(config(), reached_before=True)
+    assert retry.wait_after(ServerError(1317, "Query execution was interrupted")) > 0
+    assert retry.fate_unknown
+    with pytest.raises(Unavailable, match="KILL QUERY"):
+        Retry(config(retry_deadline_s=0), reached_before=True).wait_after(ServerError(1317, "interrupted"))
+
+
+@pytest.mark.parametrize(("errno", "kind"), [(1062, Duplicate), (3141, Outdated)])
+def test_what_no_operation_expects_is_told_as_the_server_s_error(errno: int, kind: type[Undone]) -> None:
+    with pytest.raises(kind) as caught:
+        Retry(config(), reached_before=True).wait_after(ServerError(errno, "its words"))
+    assert str(caught.value) == "its words"
+    told = unexpected(caught.value, config())
+    assert isinstance(told, SetupError)
+    assert f"[{errno}] its words" in str(told)
 
 
 def test_a_duplicate_is_for_the_operation_to_judge() -> None:
