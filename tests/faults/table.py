@@ -55,7 +55,8 @@ Each line is one kind of fault with one driver: an agent saves, loads, lists and
 meets the fault once. A call is *acknowledged* when it returns; a save is *lost* when it was acknowledged and another
 process does not find its checkpoint afterwards; *wrong* is any other answer than an undisturbed server gives, and a
 checkpoint that is there twice. A call that is not acknowledged has raised `Unavailable`, within its deadline, and has
-been carried out once or not at all. Waits include the time-outs of the test: 1 s for an answer, 10 s for a call.
+been carried out once or not at all. Waits include the time-outs of the test: 0.5 s for
+an answer, on the asynchronous side 1 s, as there sending and answer share one.
 
 {sums[0]:,} calls, {sums[1]} lost, {sums[2]} wrong. Written by `pytest tests/faults --write-faults-table`.
 
