@@ -23,8 +23,8 @@ from typing import Any
 
 import pymysql
 
+from locus_mysql.development.local_server import DATABASE, LocalServer
 from locus_mysql.errors import LocusMySQLError, Unavailable
-from locus_mysql.local_server import DATABASE, LocalServer
 
 MEMBERS = 3
 START_TIMEOUT_S = 120.0

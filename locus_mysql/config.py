@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from .drivers.base import Endpoint
+from .drivers.interface import Endpoint
 from .errors import ConfigError
 
 SSLMode = Literal["DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"]

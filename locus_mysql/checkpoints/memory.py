@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ..engine.at_fork import tell_at_fork
-from .codec import EncodedState
-from .delta import Lineage, follows
-from .digests import HashedLogs, size_bytes
+from .coding.codec import EncodedState
+from .coding.delta import Lineage, follows
+from .coding.digests import HashedLogs, size_bytes
 
 #: Threads remembered at once; those unused for longest are forgotten first, which costs their next save a whole state.
 THREADS_REMEMBERED = 10_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .codec import EncodedState
-from .delta import Delta
+from .coding.codec import EncodedState
+from .coding.delta import Delta
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias, cast
 
-from ..dialect.checkpoints import NewRow
-from ..dialect.maintenance import PlacedRow
-from ..drivers.base import Row
-from .codec import EncodedState
-from .delta import Lineage, StoredRow, assemble, encode_delta, extend
-from .digests import hash_logs
+from ..dialect.checkpoints.maintenance import PlacedRow
+from ..dialect.checkpoints.saving import NewRow
+from ..drivers.interface import Row
+from .coding.codec import EncodedState
+from .coding.delta import Lineage, StoredRow, assemble, encode_delta, extend
+from .coding.digests import hash_logs
 from .new import NewCheckpoint
 
 #: From a checkpoint's id and its state's text, the new state with its search text.

@@ -7,15 +7,15 @@ from typing import cast
 from uuid import uuid4
 
 from ..dialect import Statement
-from ..dialect.checkpoints import NewRow
+from ..dialect.checkpoints.saving import NewRow
 from ..dialect.template import KEPT_S
 from ..engine.operation import Batch, Duplicate, Operation, Outdated, Results
 from ..errors import InvalidInput, SchemaMismatch, ThreadExists
 from .arguments import check_checkpoint_id, check_limit, check_thread_id, encode_metadata
 from .cleaning import CleaningOperations
-from .codec import EncodedState
-from .delta import Delta, StoredRow, assemble, encode_delta, extend, rows_needed
-from .digests import hash_logs
+from .coding.codec import EncodedState
+from .coding.delta import Delta, StoredRow, assemble, encode_delta, extend, rows_needed
+from .coding.digests import hash_logs
 from .memory import KeptState, Snapshot
 from .new import NewCheckpoint
 from .rows import assemble_rows
@@ -300,8 +300,9 @@ class SavingOperations(CleaningOperations):
                 self.sql.settled.settle(tenant, token),
                 landed=landed,
             )
-        except Duplicate:  # rows that no thread's row tells of count as well, and can be deleted once it does
-            yield Batch.of(self.sql.threads.adopt(tenant, destination, os.urandom(16), self.ttl_us))
+        except Duplicate as error:
+            if error.table == self.sql.schema.names["checkpoints"]:  # rows that no thread's row tells of: now it does
+                yield Batch.of(self.sql.threads.adopt(tenant, destination, os.urandom(16), self.ttl_us))
             raise ThreadExists(
                 f"Thread {destination!r} has checkpoints already; delete it first or copy to another id."
             ) from None

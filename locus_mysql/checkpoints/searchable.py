@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from .delta import Delta
+from .coding.delta import Delta
 
 #: Ends the part of a text that states which follow share. What stands after it goes when the checkpoint goes.
 SHARED_TEXT_END = "\x1e"

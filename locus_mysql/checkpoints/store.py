@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from ..config import MySQLConfig
+from ..database.methods import awaited, blocking
+from ..database.surface import AsyncSurface, SyncSurface, configure
 from ..dialect import Dialect
-from ..dialect.schema import Kind
-from ..engine.methods import awaited, blocking
+from ..dialect.checkpoints.tables import Kind
 from ..engine.operation import Operation
-from .codec import check_json_object, encode
-from .delta import Delta
+from .coding.codec import check_json_object, encode
+from .coding.delta import Delta
 from .new import Encoded, NewCheckpoint
 from .operations import CheckpointOperations
 from .records import CheckpointInfo, DiskUsage, Health, HistoryEntry, SearchHit, decode_state_text
 from .searchable import text_of_plain
-from .surface import AsyncSurface, SyncSurface, configure
 
 State = dict[str, Any]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Literal
 
-from .checkpoints import CheckpointStatements
-from .maintenance import MaintenanceStatements
-from .queries import QueryStatements
-from .schema import INFIXES, ROLES, Kind, SchemaStatements
-from .settled import SettledStatements
-from .threads import ThreadStatements
+from .checkpoints.maintenance import MaintenanceStatements
+from .checkpoints.queries import QueryStatements
+from .checkpoints.saving import CheckpointStatements
+from .checkpoints.settled import SettledStatements
+from .checkpoints.tables import INFIXES, ROLES, Kind, SchemaStatements
+from .checkpoints.threads import ThreadStatements
 
 
 class Dialect:

@@ -6,8 +6,8 @@ import ssl
 from collections.abc import Iterator
 
 from ..errors import ConfigError, DriverMissing, LocusMySQLError
-from .base import ConnectionLost, DriverError, Endpoint, ServerError
-from .tls import NoTLSOffered
+from .interface import ConnectionLost, DriverError, Endpoint, ServerError
+from .login.tls import NoTLSOffered
 
 #: Numbers by which the server says goodbye: it shuts down, was told to kill the connection, or closes it as
 #: idle or unreadable. https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html

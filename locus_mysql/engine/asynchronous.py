@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from ..config import MySQLConfig
 from ..dialect import Dialect
-from ..drivers.base import AsyncConnection, DriverError, ServerError
+from ..drivers.interface import AsyncConnection, DriverError, ServerError
 from ..drivers.registry import find_driver
 from .at_fork import tell_at_fork
 from .bootstrap import ensure_schema

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..config import MySQLConfig
 from ..dialect import Dialect
-from ..dialect.schema import LAYOUT_COMMENT, LAYOUT_VERSION, SchemaStatements
+from ..dialect.checkpoints.tables import LAYOUT_COMMENT, LAYOUT_VERSION, SchemaStatements
 from ..errors import SchemaMismatch
 from .operation import Batch, Operation
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..drivers.base import ConnectionLost, DriverError, PacketTooLarge, ServerError
+from ..drivers.interface import ConnectionLost, DriverError, PacketTooLarge, ServerError
 from ..errors import (
     AuthenticationFailed,
     DatabaseMissing,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
 from ..dialect import Statement
-from ..drivers.base import Result, Row
+from ..drivers.interface import Result, Row
 
 T = TypeVar("T")
 
@@ -94,12 +94,14 @@ class Duplicate(Undone):
     """The batch was undone because a unique key exists already.
 
     Args:
+        table: The table's name.
         key: The key's name; ``PRIMARY`` is the primary key.
         words: The server's.
     """
 
-    def __init__(self, key: str, words: str) -> None:
+    def __init__(self, table: str, key: str, words: str) -> None:
         super().__init__(words)
+        self.table = table
         self.key = key
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeGuard, TypeVar
 
 from ..config import MySQLConfig
-from ..drivers.base import AsyncConnection, ConnectionLost, Driver, DriverError, ServerError, SyncConnection
+from ..drivers.interface import AsyncConnection, ConnectionLost, Driver, DriverError, ServerError, SyncConnection
 from ..errors import PoolTimeout
 from .failures import READ_ONLY
 from .primary import AsyncPrimary, SyncPrimary, connect, connect_async, replaced, replaced_async

@@ -12,7 +12,15 @@ from contextlib import suppress
 from ..config import MySQLConfig
 from ..dialect import Statement
 from ..dialect.servers import ONLY_WHERE_WRITTEN
-from ..drivers.base import AsyncConnection, Driver, DriverError, Endpoint, Result, ServerError, SyncConnection
+from ..drivers.interface import (
+    AsyncConnection,
+    Driver,
+    DriverError,
+    Endpoint,
+    Result,
+    ServerError,
+    SyncConnection,
+)
 from ..errors import LocusMySQLError
 from .topology import BRIEFLY_S, NoPrimary, NotAMember, Topology, as_read_only, check_answers
 

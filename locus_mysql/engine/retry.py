@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from ..config import MySQLConfig
-from ..drivers.base import ConnectionLost, DriverError, ServerError
+from ..drivers.interface import ConnectionLost, DriverError, ServerError
 from ..errors import LocusMySQLError
 from .failures import DUPLICATE, GUARD_FAILED, INTERRUPTED, explain, may_pass
 from .operation import Duplicate, Outdated, Undone
@@ -71,7 +71,7 @@ class Retry:
                 self._was_refused = True  # most likely by our own earlier try, which is looked for next
                 return 0.0
             if error.errno == DUPLICATE:
-                raise Duplicate(_key_of(error.message), error.message) from error
+                raise Duplicate(*_key_of(error.message), error.message) from error
             raise Outdated(error.message, fate_unknown=self.fate_unknown) from error
         connecting = isinstance(error, ConnectionLost) and error.connecting
         if (isinstance(error, ConnectionLost) and not connecting) or _was_interrupted(error):
@@ -85,10 +85,10 @@ class Retry:
         return wait_s
 
 
-def _key_of(words: str) -> str:
-    """The key's name in "Duplicate entry '…' for key 'table.name'". What stands before it is data."""
-    found = re.search(r"'(?:[^'.]*\.)?([^'.]+)'\W*$", words)
-    return found[1] if found else ""
+def _key_of(words: str) -> tuple[str, str]:
+    """Table and key in "Duplicate entry '…' for key 'table.key'". What stands before them is data."""
+    found = re.search(r"'([^'.]*)\.([^'.]+)'\W*$", words)
+    return (found[1], found[2]) if found else ("", "")
 
 
 def unexpected(undone: Undone, config: MySQLConfig) -> LocusMySQLError:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from ..config import MySQLConfig
 from ..dialect import Dialect
-from ..drivers.base import DriverError, ServerError, SyncConnection
+from ..drivers.interface import DriverError, ServerError, SyncConnection
 from ..drivers.registry import find_driver
 from .at_fork import tell_at_fork
 from .bootstrap import ensure_schema

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from ..config import MySQLConfig
 from ..dialect import Statement
 from ..dialect.servers import MEMBERS, NO_LONGER_WRITTEN, WRITES
-from ..drivers.base import ConnectionLost, DriverError, Endpoint, Result, ServerError
+from ..drivers.interface import ConnectionLost, DriverError, Endpoint, Result, ServerError
 
 #: A server that did not answer is tried after the others for this long, in seconds.
 SUSPECTED_FOR_S = 30.0

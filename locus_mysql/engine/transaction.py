@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..dialect import Statement
-from ..drivers.base import Result
+from ..drivers.interface import Result
 from .operation import Batch, Results
 
 BEGIN = Statement("START TRANSACTION")

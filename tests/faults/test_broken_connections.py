@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from locus_mysql.development.local_server import LocalServer
 from locus_mysql.errors import ThreadExists, Unavailable
-from locus_mysql.local_server import LocalServer
 
 from ..integration.conftest import EVERY_SIDE, ONE_OF_EACH, MakeConfig, OpenStore
 from ..integration.proxy import WireProxy

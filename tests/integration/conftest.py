@@ -14,7 +14,7 @@ import pytest
 
 from locus_mysql import CheckpointStore, MySQLBackend, SyncCheckpointStore, SyncMySQLBackend
 from locus_mysql.config import MySQLConfig
-from locus_mysql.local_server import LocalServer
+from locus_mysql.development.local_server import LocalServer
 
 from .drivers_under_test import ASYNC_DRIVERS, SYNC_DRIVERS
 from .proxy import WireProxy

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from locus_mysql.checkpoints.codec import decode_json
-from locus_mysql.checkpoints.delta import StoredRow, assemble
+from locus_mysql.checkpoints.coding.codec import decode_json
+from locus_mysql.checkpoints.coding.delta import StoredRow, assemble
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from locus.core.messages import Message
 from locus.core.state import AgentState
 
 from locus_mysql import MySQLCheckpointer, SyncMySQLCheckpointer
+from locus_mysql.development.local_server import LocalServer
 from locus_mysql.errors import InvalidInput, LocusMySQLError, StateTooLarge
-from locus_mysql.local_server import LocalServer
 
 from .conftest import ONE_OF_EACH, SMALL_PACKET_BYTES, AnyStore, MakeConfig, OpenStore
 

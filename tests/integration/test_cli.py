@@ -18,10 +18,11 @@ from locus.core.messages import Message
 from locus.core.state import AgentState
 from locus.memory.backends.adapters import mysql_checkpointer
 
-from locus_mysql import SyncCheckpointStore, SyncMySQLCheckpointer, cli
+from locus_mysql import SyncCheckpointStore, SyncMySQLCheckpointer
+from locus_mysql.commands import main as cli
 from locus_mysql.config import MySQLConfig
+from locus_mysql.development.local_server import find_mysqld
 from locus_mysql.errors import SetupError
-from locus_mysql.local_server import find_mysqld
 
 from .conftest import MakeConfig
 from .drivers_under_test import ASYNC_DRIVERS

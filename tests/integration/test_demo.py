@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from locus_mysql import cli
 from locus_mysql.checkpoints.operations import CheckpointOperations
+from locus_mysql.commands import main as cli
 from locus_mysql.config import MySQLConfig
-from locus_mysql.demo import story
+from locus_mysql.development.demo import story
 from locus_mysql.errors import Unavailable
 from tests.thoroughness import FULL
 

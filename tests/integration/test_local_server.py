@@ -16,9 +16,9 @@ from typing import Any
 import pymysql
 import pytest
 
-from locus_mysql import local_server
+from locus_mysql.development import local_server
+from locus_mysql.development.local_server import LocalServer, find_mysqld
 from locus_mysql.errors import SetupError, Unavailable
-from locus_mysql.local_server import LocalServer, find_mysqld
 
 from .conftest import MADE_BEFORE
 
@@ -108,7 +108,7 @@ def running(*command: object) -> Iterator[subprocess.Popen[str]]:
 
 SERVE = """
 import pathlib, signal, sys
-from locus_mysql.local_server import serve
+from locus_mysql.development.local_server import serve
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background inherits "ignore"
 sys.exit(serve(pathlib.Path(sys.argv[1]), None, mysqld=pathlib.Path(sys.argv[2])))
 """

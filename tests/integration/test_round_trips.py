@@ -216,7 +216,7 @@ async def test_an_iteration_of_a_locus_turn_is_one_round_trip(
     from locus.core.messages import Message
     from locus.core.state import AgentState
 
-    from locus_mysql.integrations.locus import (
+    from locus_mysql.integrations.locus.checkpointer import (
         ITERATION_CHECKPOINTS_KEY,
         MySQLCheckpointer,
         SyncMySQLCheckpointer,

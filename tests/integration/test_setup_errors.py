@@ -14,7 +14,7 @@ import pytest
 
 from locus_mysql import CheckpointStore, MySQLConfig, SyncCheckpointStore
 from locus_mysql.dialect import Dialect, Statement
-from locus_mysql.drivers.base import ServerError
+from locus_mysql.drivers.interface import ServerError
 from locus_mysql.drivers.registry import find_driver
 from locus_mysql.engine.pool import AsyncPool, SyncPool
 from locus_mysql.engine.watch import SUSPICION_S

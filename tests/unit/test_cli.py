@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from locus_mysql import cli
-from locus_mysql.demo.display import Screen, size
+from locus_mysql.commands import main as cli
+from locus_mysql.development.demo.display import Screen, size
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from locus_mysql import CheckpointStore, MySQLBackend, SyncCheckpointStore, SyncMySQLBackend
 from locus_mysql.config import MySQLConfig
-from locus_mysql.drivers.base import Endpoint
+from locus_mysql.drivers.interface import Endpoint
 from locus_mysql.errors import ConfigError
 
 SECRET = "s3cr3t-Pa55"

@@ -15,9 +15,9 @@ from pydantic import SecretStr
 
 import locus_mysql
 from locus_mysql import errors
-from locus_mysql.checkpoints.surface import AsyncSurface
-from locus_mysql.cli import _parser
+from locus_mysql.commands.main import _parser
 from locus_mysql.config import MySQLConfig
+from locus_mysql.database.surface import AsyncSurface
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")

@@ -8,7 +8,7 @@ from typing import Any
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect.statement import Param, Statement
-from locus_mysql.drivers.base import Result
+from locus_mysql.drivers.interface import Result
 from locus_mysql.drivers.registry import find_driver
 
 from ..drivers_under_test import ASYNC_DRIVERS, SYNC_DRIVERS

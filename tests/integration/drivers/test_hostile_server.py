@@ -7,7 +7,7 @@ import time
 import pytest
 
 from locus_mysql.dialect.statement import Statement
-from locus_mysql.drivers.base import ConnectionLost
+from locus_mysql.drivers.interface import ConnectionLost
 
 from ...unit.drivers.answers import TEXT, Done, Refused, Rows, encoded, framed
 from ..conftest import MakeConfig

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from locus_mysql.dialect.statement import Statement
-from locus_mysql.drivers.base import ConnectionLost
+from locus_mysql.drivers.interface import ConnectionLost
 
 from ..conftest import MakeConfig
 from .conftest import Connect

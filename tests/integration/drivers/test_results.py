@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from locus_mysql.dialect.statement import Param, Statement
-from locus_mysql.drivers.base import PacketTooLarge, ServerError
+from locus_mysql.drivers.interface import PacketTooLarge, ServerError
 from tests.thoroughness import FULL
 
 from .conftest import Connect

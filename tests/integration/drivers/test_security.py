@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from locus_mysql.drivers.base import ConnectionLost, ServerError
+from locus_mysql.drivers.interface import ConnectionLost, ServerError
 from locus_mysql.errors import ConfigError
 
 from ..conftest import MakeConfig

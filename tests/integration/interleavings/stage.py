@@ -24,7 +24,7 @@ from typing import Any, Literal, Self
 
 from locus_mysql import CheckpointStore, MySQLBackend, MySQLConfig, SyncCheckpointStore, SyncMySQLBackend
 from locus_mysql.dialect import Statement
-from locus_mysql.drivers.base import ConnectionLost, DriverError, Result
+from locus_mysql.drivers.interface import ConnectionLost, DriverError, Result
 from locus_mysql.drivers.registry import find_driver, register_driver
 
 from ..conftest import MakeConfig

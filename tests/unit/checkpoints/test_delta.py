@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_mysql.checkpoints.codec import decode_json, encode
-from locus_mysql.checkpoints.delta import (
+from locus_mysql.checkpoints.coding.codec import decode_json, encode
+from locus_mysql.checkpoints.coding.delta import (
     WHOLE_BELOW_BYTES,
     Delta,
     Lineage,
@@ -27,7 +27,7 @@ from locus_mysql.checkpoints.delta import (
     lasting,
     rows_needed,
 )
-from locus_mysql.checkpoints.digests import HashedLogs, hash_logs
+from locus_mysql.checkpoints.coding.digests import HashedLogs, hash_logs
 from locus_mysql.errors import CorruptCheckpoint
 
 from .states import STATES, same

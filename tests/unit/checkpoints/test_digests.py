@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_mysql.checkpoints.codec import EncodedState, Log
-from locus_mysql.checkpoints.digests import EMPTY, HashedLog, Mark, hash_logs, size_bytes
+from locus_mysql.checkpoints.coding.codec import EncodedState, Log
+from locus_mysql.checkpoints.coding.digests import EMPTY, HashedLog, Mark, hash_logs, size_bytes
 
 TEXTS = st.lists(st.binary(max_size=40), min_size=1, max_size=50)
 

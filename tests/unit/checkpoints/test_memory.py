@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.checkpoints.codec import encode
-from locus_mysql.checkpoints.delta import Lineage, extend
-from locus_mysql.checkpoints.digests import hash_logs
+from locus_mysql.checkpoints.coding.codec import encode
+from locus_mysql.checkpoints.coding.delta import Lineage, extend
+from locus_mysql.checkpoints.coding.digests import hash_logs
 from locus_mysql.checkpoints.memory import KeptState, Snapshot, ThreadKey, ThreadMemory
 
 from .states import delta_of, hashed

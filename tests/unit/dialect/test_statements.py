@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from locus_mysql.dialect import Dialect, Statement
-from locus_mysql.dialect.checkpoints import NewRow
-from locus_mysql.dialect.maintenance import PlacedRow
-from locus_mysql.dialect.schema import INFIXES
-from locus_mysql.dialect.threads import like
+from locus_mysql.dialect.checkpoints.maintenance import PlacedRow
+from locus_mysql.dialect.checkpoints.saving import NewRow
+from locus_mysql.dialect.checkpoints.tables import INFIXES
+from locus_mysql.dialect.checkpoints.threads import like
 
 ROW = NewRow("c", b"t" * 16, b"payload")
 

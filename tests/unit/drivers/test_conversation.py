@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.drivers.base import Result
-from locus_mysql.drivers.commands import PING, Command, query
-from locus_mysql.drivers.conversation import Conversation
-from locus_mysql.drivers.results import ErrorPacket, ProtocolSurprise
+from locus_mysql.drivers.interface import Result
+from locus_mysql.drivers.wire.commands import PING, Command, query
+from locus_mysql.drivers.wire.conversation import Conversation
+from locus_mysql.drivers.wire.results import ErrorPacket, ProtocolSurprise
 
 from .answers import TEXT, Done, Refused, Rows, encoded
 

@@ -9,8 +9,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.drivers.base import Endpoint
-from locus_mysql.drivers.plain_login import check_plugin, encrypt_password
+from locus_mysql.drivers.interface import Endpoint
+from locus_mysql.drivers.login.plain_login import check_plugin, encrypt_password
 from locus_mysql.errors import ConfigError
 
 

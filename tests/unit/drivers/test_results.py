@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_mysql.drivers.base import Result
-from locus_mysql.drivers.results import ErrorPacket, ProtocolSurprise, ResultReader
+from locus_mysql.drivers.interface import Result
+from locus_mysql.drivers.wire.results import ErrorPacket, ProtocolSurprise, ResultReader
 
 from .answers import BIGINT, BINARY, LARGEST, TEXT, Answer, Done, Raw, Refused, Rows, encoded, framed
 

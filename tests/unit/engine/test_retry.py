@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.drivers.base import ConnectionLost, DriverError, ServerError
+from locus_mysql.drivers.interface import ConnectionLost, DriverError, ServerError
 from locus_mysql.engine.failures import CONTENTION, CROWDED, READ_ONLY, explain, may_pass
 from locus_mysql.engine.operation import Duplicate, Outdated, Undone
 from locus_mysql.engine.retry import LONGEST_WAIT_S, Retry, unexpected
@@ -137,7 +137,7 @@ def test_a_duplicate_names_its_key_whatever_the_entry_says(entry: str) -> None:
     words = f"Duplicate entry '{entry}' for key 'p_checkpoints.PRIMARY'"
     with pytest.raises(Duplicate) as caught:
         Retry(config(), reached_before=True).wait_after(ServerError(1062, words))
-    assert caught.value.key == "PRIMARY"
+    assert (caught.value.table, caught.value.key) == ("p_checkpoints", "PRIMARY")
 
 
 def test_a_lost_connection_is_tried_until_the_deadline() -> None:

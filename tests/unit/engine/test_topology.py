@@ -8,7 +8,7 @@ import pytest
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect.servers import MEMBERS, NO_LONGER_WRITTEN, WRITES
-from locus_mysql.drivers.base import ConnectionLost, DriverError, Result, ServerError
+from locus_mysql.drivers.interface import ConnectionLost, DriverError, Result, ServerError
 from locus_mysql.engine.topology import (
     BRIEFLY_S,
     SUSPECTED_FOR_S,
