@@ -52,11 +52,10 @@ def as_document(rows: Sequence[Row]) -> str:
     return f"""# What goes wrong, and what becomes of it
 
 Each line is one kind of fault with one driver: an agent saves, loads, lists and deletes through a proxy, and each call
-meets the fault once. A call is *acknowledged* when it returns; a save is *lost* when it was acknowledged and another
+meets the fault once. A call is *acknowledged* when it returns. A save is *lost* when it was acknowledged and another
 process does not find its checkpoint afterwards; *wrong* is any other answer than an undisturbed server gives, and a
-checkpoint that is there twice. A call that is not acknowledged has raised `Unavailable`, within its deadline, and has
-been carried out once or not at all. Waits include the time-outs of the test: 0.5 s for
-an answer, on the asynchronous side 1 s, as there sending and answer share one.
+checkpoint that is there twice. A call that is not acknowledged raises `Unavailable` at its deadline. Waits include the
+time-outs of the test: 0.5 s for an answer; on the asynchronous side 1 s, as there sending and answer share one.
 
 {sums[0]:,} calls, {sums[1]} lost, {sums[2]} wrong. Written by `pytest tests/faults --write-faults-table`.
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Literal
 
 import pymysql
@@ -209,3 +210,10 @@ async def _one_round(
     witness.expect(await disturbed("list_checkpoints", "thread", 100), listed)
     witness.expect(await disturbed("delete", "thread"), True)
     witness.expect(observer.load("thread"), None)
+
+
+def test_the_document_shows_every_fault_with_every_driver() -> None:
+    document = (Path(__file__).resolve().parents[2] / "docs/faults.md").read_text(encoding="utf-8")
+    for fault in FAULTS:
+        for side in EVERY_SIDE:
+            assert f"\n| {fault} | {side} |" in document
