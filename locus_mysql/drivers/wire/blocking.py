@@ -71,7 +71,7 @@ class SyncAdapter(Adapter):
         raise no_tls(config, endpoint)
 
     def execute(self, statements: Sequence[Statement]) -> list[Result]:
-        """See `base.SyncConnection.execute`."""
+        """See `interface.SyncConnection.execute`."""
         packets = self.packets(statements)
         try:
             results = self._send_each(packets, monotonic() + self.limit_s)
@@ -83,7 +83,7 @@ class SyncAdapter(Adapter):
         return self.check_results(statements, results)
 
     def ping(self) -> None:
-        """See `base.SyncConnection.ping`."""
+        """See `interface.SyncConnection.ping`."""
         try:
             self.packets(())
             self.check_pong(self._ask(PING, monotonic() + self.limit_s))
@@ -92,7 +92,7 @@ class SyncAdapter(Adapter):
             raise as_loss(error, self.endpoint) from None
 
     def close(self) -> None:
-        """See `base.SyncConnection.close`."""
+        """See `interface.SyncConnection.close`."""
         if not self.closed:
             self.closed = True
             with suppress(Exception):
@@ -101,7 +101,7 @@ class SyncAdapter(Adapter):
         self.abort()
 
     def abort(self) -> None:
-        """See `base.SyncConnection.abort`."""
+        """See `interface.SyncConnection.abort`."""
         self.closed = True
         shut(self.socket())
         with suppress(Exception):

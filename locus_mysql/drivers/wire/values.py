@@ -14,8 +14,8 @@ _DATETIME, _YEAR, _BIT, _JSON, _NEWDECIMAL = 12, 13, 16, 245, 246
 _VARCHAR, _VECTOR, _TINY_BLOB, _MEDIUM_BLOB, _LONG_BLOB, _BLOB = 15, 242, 249, 250, 251, 252
 _VAR_STRING, _STRING, _GEOMETRY = 253, 254, 255
 
-#: Types whose value is bytes when their character set is 63, "binary", and text otherwise. JSON columns also
-#: come with 63, but are always UTF-8 text.
+#: Types whose values are bytes if their character set is 63, "binary", and text otherwise. JSON columns have 63 as
+#: well, but are always text in UTF-8.
 _TEXT_OR_BYTES = frozenset(
     (_VARCHAR, _BIT, _VECTOR, _TINY_BLOB, _MEDIUM_BLOB, _LONG_BLOB, _BLOB, _VAR_STRING, _STRING, _GEOMETRY)
 )
