@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from ..dialect.checkpoints.maintenance import PlacedRow
 from ..dialect.checkpoints.saving import NewRow
 from ..drivers.interface import Row
 from .coding.codec import EncodedState
-from .coding.delta import Lineage, StoredRow, assemble, encode_delta, extend
+from .coding.delta import Held, Lineage, StoredRow, assemble, encode_delta, extend
 from .coding.digests import hash_logs
 from .new import NewCheckpoint
 
@@ -19,14 +19,11 @@ from .new import NewCheckpoint
 Change: TypeAlias = Callable[[str, bytes], NewCheckpoint]
 
 
-def assemble_rows(rows: Sequence[Row], thread_id: str) -> tuple[EncodedState, Lineage]:
-    """A state and its lineage, from rows that begin with seq, token and payload, newest first.
-
-    Raises:
-        CorruptCheckpoint: A row is damaged, or the rows do not belong together.
-    """
-    stored = [StoredRow(cast(int, row[0]), cast(bytes, row[1]), cast(bytes, row[2])) for row in rows]
-    return assemble(stored, thread_id)
+def assemble_rows(
+    rows: Sequence[Sequence[Any]], thread_id: str, held: Held | None = None
+) -> tuple[EncodedState, Lineage]:
+    """A state and its lineage, from rows that begin with seq, token and payload, newest first. See `delta.assemble`."""
+    return assemble([StoredRow(*row[:3]) for row in rows], thread_id, held)
 
 
 def rewritten(

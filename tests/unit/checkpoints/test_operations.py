@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from locus_mysql.checkpoints import memory
 from locus_mysql.checkpoints.coding.codec import encode
 from locus_mysql.checkpoints.new import Encoded, NewCheckpoint
 from locus_mysql.checkpoints.operations import CheckpointOperations
 from locus_mysql.checkpoints.store import StoreOperations
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
+from locus_mysql.dialect.checkpoints.loading import CHAIN_ROWS
 from locus_mysql.drivers.interface import Result
 from locus_mysql.engine.operation import Batch, Duplicate, Outdated, Results
 from locus_mysql.errors import (
@@ -115,15 +117,51 @@ def test_a_load_of_what_this_process_saved_only_asks_whether_it_is_still_the_new
     assert finish(loading, [Result(rows=[(1,)])]).text() == encode(BIG).text()
 
 
-def test_a_load_of_a_thread_that_another_process_saved_to_reads_its_rows() -> None:
+@pytest.mark.parametrize("is_large", [True, False])
+def test_a_load_of_a_thread_that_another_process_saved_to_reads_its_rows(
+    is_large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "HELD_FROM_BYTES", 0 if is_large else 1_000_000)
     ops = operations()
     batch = save(ops, BIG, 1, "first")
     loading = ops.load("tenant", "t")
     next(loading)
     (rows,) = loading.send(Results([Result()], {})).statements
     assert "payload" in rows.sql
-    other = [(2, _token(batch), _payload(batch), b"v" * 16)]
+    assert ("1" in rows.params) == is_large  # what this process has of the thread need not be sent
+    other = [chain((2, _token(batch), _payload(batch)))]
     assert finish(loading, [Result(rows=other)]).text() == encode(BIG).text()
+
+
+def chain(*rows: tuple[Any, ...], more: int | None = None) -> tuple[Any, ...]:
+    """What the server says to a load that asks for a few rows."""
+    columns = [column for row in (*rows, *[(None,) * 3] * (CHAIN_ROWS - len(rows))) for column in row]
+    return (b"v" * 16, more, *columns)
+
+
+@pytest.mark.parametrize("found", [chain(), chain(*[(9 - row, b"t" * 16, b"payload") for row in range(8)], more=1)])
+def test_a_load_asks_for_every_row_where_the_first_statement_does_not_find_all(found: tuple[Any, ...]) -> None:
+    batch = save(operations(), BIG, 1, "first")
+    loading = operations().load("tenant", "t")
+    (few,) = next(loading).statements
+    assert "RECURSIVE" not in few.sql
+    (every,) = loading.send(Results([Result(rows=[found])], {})).statements
+    assert "RECURSIVE" in every.sql
+    rows = [(2, _token(batch), _payload(batch), b"v" * 16)]
+    assert finish(loading, [Result(rows=rows)]).text() == encode(BIG).text()
+
+
+def test_a_row_that_was_not_sent_and_is_not_held_after_all_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "HELD_FROM_BYTES", 0)
+    ops = operations()
+    batch = save(ops, BIG, 1, "first")
+    loading = ops.load("tenant", "t")
+    next(loading)
+    loading.send(Results([Result()], {}))  # another process wrote to the thread
+    (every,) = loading.send(Results([Result(rows=[chain((1, b"another token!!!", None))])], {})).statements
+    assert "RECURSIVE" in every.sql
+    rows = [(2, _token(batch), _payload(batch), b"v" * 16)]
+    assert finish(loading, [Result(rows=rows)]).text() == encode(BIG).text()
 
 
 @pytest.mark.parametrize("option", [{"cache_bytes": 0}, {"cache_bytes": 2_000}])
@@ -273,7 +311,7 @@ def test_an_empty_row_in_a_lineage_is_a_corrupt_checkpoint() -> None:
     operation = operations().load("tenant", "t", "c")
     next(operation)
     with pytest.raises(CorruptCheckpoint):
-        operation.send(Results([Result(rows=[(1, b"x" * 16, b"", "c", 1)])], {}))
+        operation.send(Results([Result(rows=[chain((1, b"x" * 16, b""))])], {}))
 
 
 def test_a_rewrite_gives_up_on_a_thread_that_is_always_written_to() -> None:
