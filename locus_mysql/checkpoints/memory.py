@@ -24,9 +24,6 @@ THREADS_REMEMBERED = 10_000
 #: Of these, the most recently used are kept as they are; the others are packed, in a third of the memory.
 THREADS_UNPACKED = 200
 
-#: A state of this size spares a later load what its rows say. Of a smaller one, they are sooner read than told apart.
-HELD_FROM_BYTES = 32_768
-
 #: A tenant and a thread id.
 ThreadKey: TypeAlias = tuple[str, str]
 
@@ -77,8 +74,8 @@ class Snapshot:
 
     @property
     def held(self) -> Held | None:
-        """The newest state, if it is kept and large enough."""
-        if self.state is None or not self.newest or self.state.encoded.size_bytes < HELD_FROM_BYTES:
+        """The newest state, if it is kept."""
+        if self.state is None or not self.newest:
             return None
         return Held(self.newest, self.state.hashed, self.state.encoded)
 

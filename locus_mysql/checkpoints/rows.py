@@ -11,7 +11,7 @@ from ..dialect.checkpoints.maintenance import PlacedRow
 from ..dialect.checkpoints.saving import NewRow
 from ..drivers.interface import Row
 from .coding.codec import EncodedState
-from .coding.delta import Held, Lineage, StoredRow, assemble, encode_delta, extend
+from .coding.delta import Held, Lineage, NotHeld, StoredRow, assemble, encode_delta, extend
 from .coding.digests import hash_logs
 from .new import NewCheckpoint
 
@@ -24,6 +24,34 @@ def assemble_rows(
 ) -> tuple[EncodedState, Lineage]:
     """A state and its lineage, from rows that begin with seq, token and payload, newest first. See `delta.assemble`."""
     return assemble([StoredRow(*row[:3]) for row in rows], thread_id, held)
+
+
+def rows_since(found: Sequence[Sequence[Any]], held: Held) -> list[StoredRow]:
+    """The rows of the newest checkpoint, newest first, without payloads from where a state is held that it builds on.
+
+    Args:
+        found: What was saved since that state, as the statement of that name tells.
+        held: The state.
+
+    Raises:
+        NotHeld: The state is no longer there, or the newest checkpoint does not build on it.
+    """
+    known = held.lineage[0]
+    if not found or found[-1][1] != known.seq or found[-1][3] != known.token:
+        raise NotHeld
+    there = {row[1]: row for row in found}
+    seq: int | None = next((row[1] for row in found if row[5]), None)
+    rows = []
+    while seq is not None and seq in there:
+        _, _, base_seq, token, payload, _ = there[seq]
+        rows.append(StoredRow(seq, token, payload))
+        if payload is None or base_seq == seq:
+            return rows
+        seq = base_seq if base_seq is not None and base_seq < seq else None
+    base = next((row for row in held.lineage if row.seq == seq), None)
+    if base is None:
+        raise NotHeld
+    return [*rows, StoredRow(base.seq, base.token, None)]
 
 
 def rewritten(

@@ -17,11 +17,11 @@ from ..errors import InvalidInput, SchemaMismatch, ThreadExists
 from .arguments import check_checkpoint_id, check_limit, check_thread_id, encode_metadata
 from .cleaning import CleaningOperations
 from .coding.codec import EncodedState
-from .coding.delta import Delta, Lineage, NotHeld, StoredRow, assemble, encode_delta, extend, rows_needed
+from .coding.delta import Delta, Held, Lineage, NotHeld, StoredRow, assemble, encode_delta, extend, rows_needed
 from .coding.digests import hash_logs
 from .memory import KeptState, Snapshot
 from .new import NewCheckpoint
-from .rows import assemble_rows
+from .rows import assemble_rows, rows_since
 
 
 class SavingOperations(CleaningOperations):
@@ -155,8 +155,9 @@ class SavingOperations(CleaningOperations):
     def load(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[EncodedState | None]:
         """A checkpoint's state, or the newest; None if there is none.
 
-        One round trip; a second one if another process wrote to a thread whose newest checkpoint this process knew, if
-        the newest checkpoint was deleted, or if the state builds on more rows than one statement reads.
+        One round trip; a second one if another process wrote to a thread whose newest checkpoint this process knew, and
+        is not known to do so; if the newest checkpoint was deleted; or if the state builds on more rows than one
+        statement reads.
         """
         check_thread_id(thread_id)
         before = self.memory.snapshot((tenant, thread_id))
@@ -173,23 +174,24 @@ class SavingOperations(CleaningOperations):
         return state
 
     def _load_newest(self, tenant: str, thread_id: str, before: Snapshot) -> Operation[EncodedState | None]:
-        """The newest state, whether or not this process knows the thread."""
-        held = before.held
-        seqs = [] if held is None else [row.seq for row in rows_needed(held.lineage)]
+        """The newest state, whatever this process knows of the thread."""
         every = self.sql.loading.all_rows(tenant, thread_id, None)
-        rows = yield from self._read(self.sql.loading.newest(tenant, thread_id, seqs), every)
+        rows = yield from self._read(self.sql.loading.newest(tenant, thread_id), every)
         if not rows:
             self.memory.forget((tenant, thread_id), before)
             return None
-        try:
-            state, lineage = assemble_rows(rows, thread_id, held)
-        except NotHeld:
-            (found,) = yield Batch.of(every)
-            if not found.rows:
-                return None
-            rows = found.rows
-            state, lineage = assemble_rows(rows, thread_id)
+        state, lineage = assemble_rows(rows, thread_id)
         self._remember_newest(tenant, thread_id, before, state, lineage, _version(rows))
+        return state
+
+    def _load_since(self, tenant: str, thread_id: str, before: Snapshot, held: Held) -> Operation[EncodedState | None]:
+        """The newest state, if it builds on what this process has."""
+        (found,) = yield Batch.of(self.sql.loading.since(tenant, thread_id, held.lineage[0].seq))
+        try:
+            state, lineage = assemble(rows_since(found.rows, held), thread_id, held)
+        except NotHeld:
+            return None
+        self._remember_newest(tenant, thread_id, before, state, lineage, cast(bytes, found.rows[0][0]))
         return state
 
     def _read(self, one: Statement, every: Statement) -> Operation[Sequence[Row]]:
@@ -202,13 +204,15 @@ class SavingOperations(CleaningOperations):
         return rows
 
     def _load_newest_known(self, tenant: str, thread_id: str, before: Snapshot) -> Operation[EncodedState | None]:
-        """The newest state, if this process has it or knows its rows, and nobody wrote to the thread since."""
-        version, lineage = before.version, before.newest
-        if version is None or not lineage or self.memory.is_shared(before):
+        """The newest state, if what this process knows of the thread is enough to tell it."""
+        version, lineage, held = before.version, before.newest, before.held
+        if version is None or not lineage:
             return None
-        if before.state is not None:
+        if self.memory.is_shared(before):
+            return None if held is None else (yield from self._load_since(tenant, thread_id, before, held))
+        if held is not None:
             (found,) = yield Batch.of(self.sql.threads.unchanged(tenant, thread_id, version))
-            return before.state.encoded if found.rows else None
+            return held.state if found.rows else None
         rows = rows_needed(lineage)
         seqs = [ancestor.seq for ancestor in rows]
         (found,) = yield Batch.of(self.sql.loading.rows(tenant, thread_id, version, seqs))

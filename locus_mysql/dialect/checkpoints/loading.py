@@ -12,6 +12,9 @@ from ..template import Statements
 #: a thread, one in fifty builds on more.
 CHAIN_ROWS = 8
 
+#: Rows that a process is sent of those that were saved since it knew the thread.
+SINCE_ROWS = 16
+
 # The newest checkpoint is the one saved last, unless that was deleted: then this finds the thread and no row.
 LOAD_NEWEST = """
 SELECT {COLUMNS}
@@ -32,9 +35,6 @@ SELECT {COLUMNS}
 """
 
 COLUMNS_OF_ROW = "c{row}.seq, c{row}.token, c{row}.payload"
-
-# The same without the payload where the process that asks has what is in it.
-COLUMNS_OF_ROW_UNLESS_HELD = "c{row}.seq, c{row}.token, IF(FIND_IN_SET(c{row}.seq, %s), NULL, c{row}.payload)"
 
 # A row that another one builds on is found by that one's base_seq, in a join on the whole primary key. MySQL reads such
 # a row while it plans the statement, as a constant, and has nothing left to execute: half the time of a recursion. A
@@ -84,7 +84,18 @@ SELECT c.seq, c.token, c.payload, lineage.version
  ORDER BY c.seq DESC
 """
 
-# The same when the rows are known: a look-up by primary key. They still are the newest checkpoint's if the version is.
+# What was saved since a state that a process has: a range of the primary key. The row of that state tells whether it is
+# still there, and so all that it builds on.
+LOAD_SINCE = """
+SELECT t.version, c.seq, c.base_seq, c.token, IF(c.seq = %s, NULL, c.payload), c.checkpoint_id IS NOT NULL
+  FROM {threads} t
+  JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id
+ WHERE t.tenant = %s AND t.thread_id = %s AND c.seq >= %s AND {LIVE}
+ ORDER BY c.seq DESC
+ LIMIT %s
+"""
+
+# When the rows are known: a look-up by primary key. They still are the newest checkpoint's if the version is.
 LOAD_ROWS = """
 SELECT c.payload
   FROM {threads} t
@@ -94,11 +105,11 @@ SELECT c.payload
 """
 
 
-def _chain(template: str, columns_of_row: str = COLUMNS_OF_ROW) -> str:
+def _chain(template: str) -> str:
     """The template with the columns of all rows of a chain, and the joins that find them."""
     last = CHAIN_ROWS - 1
     columns = ["t.version", f"c{last}.base_seq < c{last}.seq"]
-    columns += [columns_of_row.replace("{row}", str(row)) for row in range(CHAIN_ROWS)]
+    columns += [COLUMNS_OF_ROW.replace("{row}", str(row)) for row in range(CHAIN_ROWS)]
     bases = [
         BASE_OF_ROW.replace("{row}", str(row)).replace("{above}", str(row - 1)).strip("\n")
         for row in range(1, CHAIN_ROWS)
@@ -107,7 +118,6 @@ def _chain(template: str, columns_of_row: str = COLUMNS_OF_ROW) -> str:
 
 
 _NEWEST, _NAMED = _chain(LOAD_NEWEST), _chain(LOAD_NAMED)
-_NEWEST_UNLESS_HELD = _chain(LOAD_NEWEST, COLUMNS_OF_ROW_UNLESS_HELD)
 
 
 def rows_of(chain: Sequence[Any]) -> list[tuple[Any, ...]] | None:
@@ -124,18 +134,17 @@ def rows_of(chain: Sequence[Any]) -> list[tuple[Any, ...]] | None:
 class LoadingStatements(Statements):
     """Loading checkpoints."""
 
-    def newest(self, tenant: str, thread_id: str, held: Sequence[int] = ()) -> Statement:
-        """The newest checkpoint, as one row for `rows_of`; none if there is no thread.
+    def newest(self, tenant: str, thread_id: str) -> Statement:
+        """The newest checkpoint, as one row for `rows_of`; none if there is no thread."""
+        return Statement(self._text(_NEWEST), (tenant, thread_id))
 
-        Args:
-            tenant: The thread's tenant.
-            thread_id: The thread.
-            held: The seqs of rows whose payloads are not wanted.
+    def since(self, tenant: str, thread_id: str, seq: int) -> Statement:
+        """The rows saved since this one, and itself without its payload, newest first.
+
+        Version, seq, base_seq, token, payload, and whether the row is a checkpoint. If there are more than
+        `SINCE_ROWS`, this one is not among them.
         """
-        if not held:
-            return Statement(self._text(_NEWEST), (tenant, thread_id))
-        seqs = ",".join(map(str, held))
-        return Statement(self._text(_NEWEST_UNLESS_HELD), (*[seqs] * CHAIN_ROWS, tenant, thread_id))
+        return Statement(self._text(LOAD_SINCE), (seq, tenant, thread_id, seq, SINCE_ROWS))
 
     def named(self, tenant: str, thread_id: str, checkpoint_id: str) -> Statement:
         """A checkpoint by its id, as one row for `rows_of`; none if there is none."""

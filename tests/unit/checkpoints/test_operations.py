@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pytest
 
-from locus_mysql.checkpoints import memory
 from locus_mysql.checkpoints.coding.codec import encode
 from locus_mysql.checkpoints.new import Encoded, NewCheckpoint
 from locus_mysql.checkpoints.operations import CheckpointOperations
@@ -27,6 +27,8 @@ from locus_mysql.errors import (
     ThreadExists,
     Unavailable,
 )
+
+KEY = ("tenant", "t")
 
 
 def operations(**options: Any) -> CheckpointOperations:
@@ -117,18 +119,13 @@ def test_a_load_of_what_this_process_saved_only_asks_whether_it_is_still_the_new
     assert finish(loading, [Result(rows=[(1,)])]).text() == encode(BIG).text()
 
 
-@pytest.mark.parametrize("is_large", [True, False])
-def test_a_load_of_a_thread_that_another_process_saved_to_reads_its_rows(
-    is_large: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(memory, "HELD_FROM_BYTES", 0 if is_large else 1_000_000)
+def test_a_load_of_a_thread_that_another_process_saved_to_reads_its_rows() -> None:
     ops = operations()
     batch = save(ops, BIG, 1, "first")
     loading = ops.load("tenant", "t")
     next(loading)
     (rows,) = loading.send(Results([Result()], {})).statements
     assert "payload" in rows.sql
-    assert ("1" in rows.params) == is_large  # what this process has of the thread need not be sent
     other = [chain((2, _token(batch), _payload(batch)))]
     assert finish(loading, [Result(rows=other)]).text() == encode(BIG).text()
 
@@ -151,17 +148,33 @@ def test_a_load_asks_for_every_row_where_the_first_statement_does_not_find_all(f
     assert finish(loading, [Result(rows=rows)]).text() == encode(BIG).text()
 
 
-def test_a_row_that_was_not_sent_and_is_not_held_after_all_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "HELD_FROM_BYTES", 0)
+def test_where_processes_take_turns_a_load_asks_what_was_saved_since() -> None:
     ops = operations()
-    batch = save(ops, BIG, 1, "first")
+    save(ops, BIG, 1, "first")
+    batch = save(operations(), BIG, 2, "second")  # by another process
     loading = ops.load("tenant", "t")
     next(loading)
-    loading.send(Results([Result()], {}))  # another process wrote to the thread
-    (every,) = loading.send(Results([Result(rows=[chain((1, b"another token!!!", None))])], {})).statements
-    assert "RECURSIVE" in every.sql
-    rows = [(2, _token(batch), _payload(batch), b"v" * 16)]
-    assert finish(loading, [Result(rows=rows)]).text() == encode(BIG).text()
+    loading.send(Results([Result()], {}))
+    finish(loading, [Result(rows=[chain((2, _token(batch), _payload(batch)))])])
+
+    loading = ops.load("tenant", "t")
+    (since,) = next(loading).statements
+    assert since.params.count(2) == 2
+    nothing = (b"w" * 16, 2, 2, _token(batch), None, 1)
+    assert finish(loading, [Result(rows=[nothing])]).text() == encode(BIG).text()
+
+
+@pytest.mark.parametrize("found", [[], [(b"w" * 16, 1, 1, b"another token!!!", None, 1)]])
+def test_a_load_that_cannot_go_on_from_what_it_has_reads_the_rows(found: list[tuple[Any, ...]]) -> None:
+    ops = operations()
+    batch = save(ops, BIG, 1, "first")
+    ops.memory.remember(KEY, snapshot := ops.memory.snapshot(KEY), replace(snapshot, shared=True))
+    loading = ops.load("tenant", "t")
+    next(loading)
+    (rows,) = loading.send(Results([Result(rows=found)], {})).statements
+    assert "c0.payload" in rows.sql
+    other = [chain((2, _token(batch), _payload(batch)))]
+    assert finish(loading, [Result(rows=other)]).text() == encode(BIG).text()
 
 
 @pytest.mark.parametrize("option", [{"cache_bytes": 0}, {"cache_bytes": 2_000}])
