@@ -1,8 +1,7 @@
-"""Statements that save, load and delete checkpoints."""
+"""Statements that save and delete checkpoints, and look for them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from ..statement import Param, Statement
@@ -177,55 +176,6 @@ DELETE c FROM {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s AND c.seq < t.first_seq
 """
 
-# The newest checkpoint of a thread and the rows it builds on, newest first. The recursion carries keys only: payloads
-# in it would be copied into a temporary table. A row builds on an older one, and on 130 of them at most: the bounds are
-# for rows that are damaged, which then do not fit together.
-LOAD_NEWEST = """
-WITH RECURSIVE lineage (seq, base_seq, version) AS (
-  (SELECT c.seq, c.base_seq, t.version
-     FROM {checkpoints} c
-     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
-    WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
-    ORDER BY c.seq DESC LIMIT 1)
-  UNION ALL
-  SELECT b.seq, b.base_seq, lineage.version
-    FROM lineage
-    JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq AND b.seq < lineage.seq
-   LIMIT 500
-)
-SELECT c.seq, c.token, c.payload, lineage.version
-  FROM lineage
-  JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
- ORDER BY c.seq DESC
-"""
-
-LOAD_NAMED = """
-WITH RECURSIVE lineage (seq, base_seq, version) AS (
-  (SELECT c.seq, c.base_seq, t.version
-     FROM {checkpoints} c
-     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
-    WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s AND {LIVE})
-  UNION ALL
-  SELECT b.seq, b.base_seq, lineage.version
-    FROM lineage
-    JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq AND b.seq < lineage.seq
-   LIMIT 500
-)
-SELECT c.seq, c.token, c.payload, lineage.version
-  FROM lineage
-  JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
- ORDER BY c.seq DESC
-"""
-
-# The same when the rows are known: a look-up by primary key. They still are the newest checkpoint's if the version is.
-LOAD_ROWS = """
-SELECT c.payload
-  FROM {threads} t
-  JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id
- WHERE c.tenant = %s AND c.thread_id = %s AND t.version = %s AND c.seq IN ({seqs}) AND {LIVE}
- ORDER BY c.seq DESC
-"""
-
 EXISTS_ANY = """
 SELECT 1 FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
@@ -284,7 +234,7 @@ class NewRow(NamedTuple):
 
 
 class CheckpointStatements(Statements):
-    """Saving, loading and deleting checkpoints."""
+    """Saving, deleting and looking for checkpoints."""
 
     def insert_whole(self, tenant: str, thread_id: str, row: NewRow) -> Statement:
         """Insert a state that stands by itself."""
@@ -342,18 +292,6 @@ class CheckpointStatements(Statements):
     def delete_left_behind(self, tenant: str, thread_id: str) -> Statement:
         """Delete the rows of a thread that an expiry left behind."""
         return Statement(self._text(DELETE_LEFT_BEHIND), (tenant, thread_id))
-
-    def load(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Statement:
-        """Seq, token, payload and version, of a checkpoint and of the rows it builds on, newest first."""
-        key = (tenant, thread_id)
-        if checkpoint_id is None:
-            return Statement(self._text(LOAD_NEWEST), key * 3)
-        return Statement(self._text(LOAD_NAMED), (*key, checkpoint_id, *key, *key))
-
-    def load_rows(self, tenant: str, thread_id: str, version: bytes, seqs: Sequence[int]) -> Statement:
-        """Payloads of rows by their seqs, newest first; none if the thread has another version."""
-        text = self._text(LOAD_ROWS.replace("{seqs}", ", ".join(["%s"] * len(seqs))))
-        return Statement(text, (tenant, thread_id, version, *seqs))
 
     def exists(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Statement:
         """A row if the checkpoint, or any of the thread, is there."""
