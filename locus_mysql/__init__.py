@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .checkpoints.conditions import NO_CHECKPOINT
     from .checkpoints.store import CheckpointStore, SyncCheckpointStore
     from .config import MySQLConfig
     from .drivers.registry import register_driver
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "NO_CHECKPOINT": ".checkpoints.conditions",
     "CheckpointStore": ".checkpoints.store",
     "LocusMySQLError": ".errors",
     "MySQLBackend": ".integrations.locus.backend",
@@ -33,6 +35,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "NO_CHECKPOINT",
     "CheckpointStore",
     "LocusMySQLError",
     "MySQLBackend",

@@ -10,12 +10,16 @@ from ..database.surface import AsyncSurface, SyncSurface, configure
 from ..dialect import Dialect
 from ..dialect.checkpoints.tables import Kind
 from ..engine.operation import Operation
+from .arguments import check_thread_id
 from .coding.codec import check_json_object, encode
 from .coding.delta import Delta
+from .conditions import Expected, expecting
+from .memory import ThreadKey
 from .new import Encoded, NewCheckpoint
 from .operations import CheckpointOperations
 from .records import CheckpointInfo, DiskUsage, Health, HistoryEntry, SearchHit, decode_state_text
 from .searchable import text_of_plain
+from .turns import AsyncTurn, SyncTurn
 
 State = dict[str, Any]
 
@@ -41,6 +45,8 @@ class StoreOperations:
         data: State,
         checkpoint_id: str | None = None,
         metadata: dict[str, Any] | None = None,
+        *,
+        expected: Expected = None,
     ) -> Operation[str]:
         """Store a state as the newest checkpoint of a thread.
 
@@ -49,11 +55,15 @@ class StoreOperations:
             data: A dict of JSON values. What is loaded is equal to it, in the same order.
             checkpoint_id: 1 to 128 characters. A random one if None. If the thread has it, it moves to this state.
             metadata: A dict of JSON values for queries, at most 65,536 bytes as JSON.
+            expected: The id of the checkpoint that must be the thread's newest, `NO_CHECKPOINT` if there must be none;
+                if it is not so, nothing is saved.
 
         Returns:
             The checkpoint's id.
 
         Raises:
+            Conflict: Another checkpoint is the newest than the one expected; both are named.
+            TurnLost: The `turn` that the call is in is over.
             InvalidInput: An argument cannot be stored exactly.
             StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
         """
@@ -64,7 +74,11 @@ class StoreOperations:
 
         encoded = Encoded(encode(data))
         new = NewCheckpoint(lambda _: encoded, text, checkpoint_id, metadata)
-        return (yield from self.checkpoints.save(self._tenant, thread_id, new))
+        return (yield from self.checkpoints.save(self._tenant, thread_id, new, expecting(expected)))
+
+    def place(self, thread_id: str) -> ThreadKey:
+        """Where a thread is: its tenant and its id."""
+        return self._tenant, check_thread_id(thread_id)
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[State | None]:
         """The state of a checkpoint, or of the newest of a thread; None if there is none.
@@ -205,6 +219,28 @@ class CheckpointStore(AsyncSurface[StoreOperations]):
     vacuum = awaited(StoreOperations.vacuum)
     forget_tenant = awaited(StoreOperations.forget_tenant)
 
+    def turn(self, thread_id: str, wait_s: float = 30.0, lease_s: float = 20.0) -> AsyncTurn:
+        """One turn at a time on a thread, in whatever process: an ``async with`` block.
+
+        Calls in the block, and in tasks begun in it, belong to the turn; a block for the same thread within it is part
+        of it. Who takes no turn is not kept out. The thread need not exist. The turn is renewed while it is held; if
+        its holder dies, it ends when its lease does, by the server's clock. Deleting the thread ends it, unless that
+        is done within it.
+
+        Args:
+            thread_id: The thread.
+            wait_s: How long to wait for somebody else's turn to end, in seconds; 0 to 86,400.
+            lease_s: How long the turn lasts if it is not renewed, in seconds; 0.5 to 3,600. It is renewed four times as
+                often, so the event loop must not be blocked for that long.
+
+        Raises:
+            ThreadBusy: Somebody else had the turn for as long as was waited.
+            TurnLost: Raised by a save or a delete in the block if the turn is over; nothing is written then.
+        """
+        operations = self._operations.checkpoints
+        key = self._operations.place(thread_id)
+        return AsyncTurn(self._engine, operations.turns, operations.leases, key, wait_s, lease_s)
+
 
 class SyncCheckpointStore(SyncSurface[StoreOperations]):
     """`CheckpointStore` without an event loop: the same methods, blocking. Safe to share between threads.
@@ -235,3 +271,12 @@ class SyncCheckpointStore(SyncSurface[StoreOperations]):
     health_check = blocking(StoreOperations.health_check)
     vacuum = blocking(StoreOperations.vacuum)
     forget_tenant = blocking(StoreOperations.forget_tenant)
+
+    def turn(self, thread_id: str, wait_s: float = 30.0, lease_s: float = 20.0) -> SyncTurn:
+        """One turn at a time on a thread, in whatever process: a ``with`` block; see `CheckpointStore.turn`.
+
+        Calls of the same thread of execution belong to the turn. Another one renews it meanwhile.
+        """
+        operations = self._operations.checkpoints
+        key = self._operations.place(thread_id)
+        return SyncTurn(self._engine, operations.turns, operations.leases, key, wait_s, lease_s)

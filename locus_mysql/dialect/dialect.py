@@ -11,6 +11,7 @@ from .checkpoints.saving import CheckpointStatements
 from .checkpoints.settled import SettledStatements
 from .checkpoints.tables import INFIXES, ROLES, Kind, SchemaStatements
 from .checkpoints.threads import ThreadStatements
+from .checkpoints.turns import TurnStatements
 
 
 class Dialect:
@@ -59,3 +60,8 @@ class Dialect:
     def settled(self) -> SettledStatements:
         """Recognising operations that were carried out though their answer was lost."""
         return SettledStatements(self._tables)
+
+    @cached_property
+    def turns(self) -> TurnStatements:
+        """Taking turns on a thread, and what a save relies on."""
+        return TurnStatements(self._tables)
