@@ -4,9 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .checkpoints.branching import ThreadBranched
     from .checkpoints.conditions import NO_CHECKPOINT
     from .checkpoints.store import CheckpointStore, SyncCheckpointStore
     from .config import MySQLConfig
+    from .database.database import Database
     from .drivers.registry import register_driver
     from .errors import LocusMySQLError
     from .integrations.locus.backend import MySQLBackend, SyncMySQLBackend
@@ -22,12 +24,14 @@ __version__ = "0.1.0"
 _HOMES = {
     "NO_CHECKPOINT": ".checkpoints.conditions",
     "CheckpointStore": ".checkpoints.store",
+    "Database": ".database.database",
     "LocusMySQLError": ".errors",
     "MySQLBackend": ".integrations.locus.backend",
     "MySQLCheckpointer": ".integrations.locus.checkpointer",
     "MySQLConfig": ".config",
     "SyncCheckpointStore": ".checkpoints.store",
     "SyncMySQLBackend": ".integrations.locus.backend",
+    "ThreadBranched": ".checkpoints.branching",
     "SyncMySQLCheckpointer": ".integrations.locus.checkpointer",
     "mysql_checkpointer": ".integrations.locus.checkpointer",
     "register": ".integrations.locus.checkpointer",
@@ -37,6 +41,7 @@ _HOMES = {
 __all__ = [
     "NO_CHECKPOINT",
     "CheckpointStore",
+    "Database",
     "LocusMySQLError",
     "MySQLBackend",
     "MySQLCheckpointer",
@@ -44,6 +49,7 @@ __all__ = [
     "SyncCheckpointStore",
     "SyncMySQLBackend",
     "SyncMySQLCheckpointer",
+    "ThreadBranched",
     "__version__",
     "mysql_checkpointer",
     "register",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..config import MySQLConfig
-from ..dialect import Dialect
+from ..dialect.checkpoints.dialect import CheckpointDialect
 from .leases import LeaseOperations, Turns
 from .memory import ThreadMemory
 
@@ -18,7 +18,7 @@ class OperationsBase:
         dialect: The statements.
     """
 
-    def __init__(self, config: MySQLConfig, dialect: Dialect) -> None:
+    def __init__(self, config: MySQLConfig, dialect: CheckpointDialect) -> None:
         self.config = config
         self.sql = dialect
         self.memory = ThreadMemory(config.cache_bytes)

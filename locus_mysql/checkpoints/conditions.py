@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from ..dialect import Dialect, Statement
+from ..dialect import Statement
+from ..dialect.checkpoints.dialect import CheckpointDialect
 from .arguments import check_checkpoint_id
 from .leases import Lease
 from .memory import ThreadKey
@@ -44,7 +45,7 @@ class Condition:
     def __bool__(self) -> bool:
         return self.newest_id is not None or self.newest_token is not None or self.lease is not None
 
-    def guards(self, sql: Dialect, key: ThreadKey) -> Iterable[Statement]:
+    def guards(self, sql: CheckpointDialect, key: ThreadKey) -> Iterable[Statement]:
         """Statements that undo the batch if it is not so. The thread must be locked, for a save with a seq taken."""
         if self.newest_id is not None:
             yield sql.turns.newest_has_id(*key, None if self.newest_id is NO_CHECKPOINT else self.newest_id)

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import Generic, TypeVar, cast
 from weakref import WeakValueDictionary
 
-from ..dialect import Dialect
+from ..dialect.checkpoints.dialect import CheckpointDialect
 from ..engine.at_fork import tell_at_fork
 from ..engine.operation import Batch, Operation
 from ..errors import InvalidInput, TurnLost
@@ -118,7 +118,7 @@ class LeaseOperations:
         dialect: The statements.
     """
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: CheckpointDialect) -> None:
         self._sql = dialect
 
     def acquire(self, lease: Lease) -> Operation[float | None]:

@@ -262,6 +262,11 @@ class SavingOperations(CleaningOperations):
             self.memory.remember(key, before, before.after_loading(lineage, version))
         return state, lineage[0].token
 
+    def newest_token(self, tenant: str, thread_id: str) -> Operation[bytes | None]:
+        """The token of a thread's newest checkpoint; None if there is none. One round trip."""
+        (found,) = yield Batch.of(self.sql.turns.newest(tenant, thread_id))
+        return cast(bytes, found.rows[0][1]) if found.rows else None
+
     def _load_newest_known(self, tenant: str, thread_id: str, before: Snapshot) -> Operation[EncodedState | None]:
         """The newest state, if this process has it or knows its rows, and nobody wrote to the thread since."""
         version, lineage = before.version, before.newest
@@ -397,7 +402,7 @@ class SavingOperations(CleaningOperations):
                 landed=landed,
             )
         except Duplicate as error:
-            if error.table == self.sql.schema.names["checkpoints"]:  # rows that no thread's row tells of: now it does
+            if error.table == self.sql.names["checkpoints"]:  # rows that no thread's row tells of: now it does
                 yield Batch.of(self.sql.threads.adopt(tenant, destination, os.urandom(16), self.ttl_us))
             raise ThreadExists(
                 f"Thread {destination!r} has checkpoints already; delete it first or copy to another id."

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
-from ..config import MySQLConfig
+from pydantic import SecretStr
+
+from ..config import Keywords, MySQLConfig
+from ..database.database import Database, share
 from ..database.methods import awaited, blocking
-from ..database.surface import AsyncSurface, SyncSurface, configure
-from ..dialect import Dialect
+from ..dialect.checkpoints.dialect import CheckpointDialect
 from ..dialect.checkpoints.tables import Kind
 from ..engine.operation import Operation
 from .arguments import check_thread_id
@@ -19,7 +21,7 @@ from .new import Encoded, NewCheckpoint
 from .operations import CheckpointOperations
 from .records import CheckpointInfo, DiskUsage, Health, HistoryEntry, SearchHit, decode_state_text
 from .searchable import text_of_plain
-from .turns import AsyncTurn, SyncTurn
+from .turns import AsyncTurns, SyncTurns
 
 State = dict[str, Any]
 
@@ -36,7 +38,8 @@ class StoreOperations:
         self.config = config
         self.kind = kind
         self._tenant = config.tenant
-        dialect = Dialect(config.table_prefix, kind, search=config.search, search_parser=config.search_parser)
+        dialect = CheckpointDialect(config.table_prefix, kind, search=config.search, search_parser=config.search_parser)
+        self.schema = dialect.schema
         self.checkpoints = CheckpointOperations(config, dialect)
 
     def save(
@@ -180,12 +183,12 @@ class StoreOperations:
         return (yield from self.checkpoints.forget_tenant(self._tenant))
 
 
-class CheckpointStore(AsyncSurface[StoreOperations]):
+class CheckpointStore(AsyncTurns[StoreOperations]):
     """Versioned states of threads, as plain dicts, in MySQL. Every save is a checkpoint that can be loaded again.
 
     Args:
-        config: The options; or give them as keywords.
-        options: Options of `MySQLConfig`.
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
+        options: Options of `MySQLConfig`; with a `Database`, those of a store.
 
     Example:
         ```python
@@ -197,8 +200,11 @@ class CheckpointStore(AsyncSurface[StoreOperations]):
         ```
     """
 
-    def __init__(self, config: MySQLConfig | None = None, **options: Any) -> None:
-        super().__init__(StoreOperations(configure(config, options)))
+    def __init__(
+        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
+    ) -> None:
+        database, config, owned = share(where, options)
+        super().__init__(StoreOperations(config), database, owned=owned)
 
     save = awaited(StoreOperations.save)
     load = awaited(StoreOperations.load)
@@ -219,39 +225,20 @@ class CheckpointStore(AsyncSurface[StoreOperations]):
     vacuum = awaited(StoreOperations.vacuum)
     forget_tenant = awaited(StoreOperations.forget_tenant)
 
-    def turn(self, thread_id: str, wait_s: float = 30.0, lease_s: float = 20.0) -> AsyncTurn:
-        """One turn at a time on a thread, in whatever process: an ``async with`` block.
 
-        Calls in the block, and in tasks begun in it, belong to the turn; a block for the same thread within it is part
-        of it. Who takes no turn is not kept out. The thread need not exist. The turn is renewed while it is held; if
-        its holder dies, it ends when its lease does, by the server's clock. Deleting the thread ends it, unless that
-        is done within it.
-
-        Args:
-            thread_id: The thread.
-            wait_s: How long to wait for somebody else's turn to end, in seconds; 0 to 86,400.
-            lease_s: How long the turn lasts if it is not renewed, in seconds; 0.5 to 3,600. It is renewed four times as
-                often, so the event loop must not be blocked for that long.
-
-        Raises:
-            ThreadBusy: Somebody else had the turn for as long as was waited.
-            TurnLost: Raised by a save or a delete in the block if the turn is over; nothing is written then.
-        """
-        operations = self._operations.checkpoints
-        key = self._operations.place(thread_id)
-        return AsyncTurn(self._engine, operations.turns, operations.leases, key, wait_s, lease_s)
-
-
-class SyncCheckpointStore(SyncSurface[StoreOperations]):
+class SyncCheckpointStore(SyncTurns[StoreOperations]):
     """`CheckpointStore` without an event loop: the same methods, blocking. Safe to share between threads.
 
     Args:
-        config: The options; or give them as keywords.
-        options: Options of `MySQLConfig`.
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
+        options: Options of `MySQLConfig`; with a `Database`, those of a store.
     """
 
-    def __init__(self, config: MySQLConfig | None = None, **options: Any) -> None:
-        super().__init__(StoreOperations(configure(config, options)))
+    def __init__(
+        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
+    ) -> None:
+        database, config, owned = share(where, options)
+        super().__init__(StoreOperations(config), database, owned=owned)
 
     save = blocking(StoreOperations.save)
     load = blocking(StoreOperations.load)
@@ -271,12 +258,3 @@ class SyncCheckpointStore(SyncSurface[StoreOperations]):
     health_check = blocking(StoreOperations.health_check)
     vacuum = blocking(StoreOperations.vacuum)
     forget_tenant = blocking(StoreOperations.forget_tenant)
-
-    def turn(self, thread_id: str, wait_s: float = 30.0, lease_s: float = 20.0) -> SyncTurn:
-        """One turn at a time on a thread, in whatever process: a ``with`` block; see `CheckpointStore.turn`.
-
-        Calls of the same thread of execution belong to the turn. Another one renews it meanwhile.
-        """
-        operations = self._operations.checkpoints
-        key = self._operations.place(thread_id)
-        return SyncTurn(self._engine, operations.turns, operations.leases, key, wait_s, lease_s)

@@ -1,4 +1,4 @@
-"""One turn at a time on a thread: `AsyncTurn` and `SyncTurn`, the blocks that ``turn`` gives."""
+"""One turn at a time on a thread: the method ``turn`` of both sides, and the blocks that it gives."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-from ..engine.asynchronous import AsyncEngine
-from ..engine.synchronous import SyncEngine
+from ..database.stores import AsyncStore, HasSchema, SyncStore
+from ..engine.operation import Operation
 from ..errors import LocusMySQLError, ThreadBusy
 from .leases import RENEWALS, Lease, LeaseOperations, Turns, check_turn
 from .memory import ThreadKey
+from .operations import CheckpointOperations
 
 #: Whoever waits asks the server anew after a time that grows from the first to the longest, in seconds.
 FIRST_PAUSE_S = 0.05
@@ -24,23 +25,83 @@ LONGEST_PAUSE_S = 1.0
 _LOG = logging.getLogger(__name__)
 
 
+class HasTurns(HasSchema, Protocol):
+    """Operations of a public class."""
+
+    @property
+    def checkpoints(self) -> CheckpointOperations:
+        """The operations they are made of."""
+
+    def place(self, thread_id: str) -> ThreadKey:
+        """Where a thread is: its tenant and its id."""
+
+
+O = TypeVar("O", bound=HasTurns)  # noqa: E741 - operations
+
+
+class AsyncTurns(AsyncStore[O]):
+    """Base of asynchronous classes that have turns."""
+
+    def turn(self, thread_id: str, wait_s: float = 30.0, lease_s: float = 20.0) -> AsyncTurn:
+        """One turn at a time on a thread, in whatever process: an ``async with`` block.
+
+        Calls in the block, and in tasks begun in it, belong to the turn; a block for the same thread within it is part
+        of it. Who takes no turn is not kept out. The thread need not exist. The turn is renewed while it is held; if
+        its holder dies, it ends when its lease does, by the server's clock. Deleting the thread ends it too, unless
+        that is done within it.
+
+        Args:
+            thread_id: The thread.
+            wait_s: How long to wait for somebody else's turn to end, in seconds; 0 to 86,400.
+            lease_s: How long the turn lasts if it is not renewed, in seconds; 0.5 to 3,600. It is renewed after every
+                quarter of that, so the event loop must not be blocked for longer than the rest.
+
+        Raises:
+            ThreadBusy: Somebody else had the turn for as long as was waited.
+            TurnLost: Raised by a save or a delete in the block if the turn is over; nothing is written then.
+            InvalidInput: An argument is wrong.
+        """
+        return AsyncTurn(self._run, self._operations, self._operations.place(thread_id), wait_s, lease_s)
+
+
+class SyncTurns(SyncStore[O]):
+    """Base of blocking classes that have turns."""
+
+    def turn(self, thread_id: str, wait_s: float = 30.0, lease_s: float = 20.0) -> SyncTurn:
+        """One turn at a time on a thread, in whatever process: a ``with`` block.
+
+        Calls in the block of the same thread of execution belong to the turn; those of others, only if they run in a
+        copy of its context (``contextvars.copy_context``). A thread of its own renews it. All else is as for the
+        asynchronous class.
+
+        Args:
+            thread_id: The thread.
+            wait_s: How long to wait for somebody else's turn to end, in seconds; 0 to 86,400.
+            lease_s: How long the turn lasts if it is not renewed, in seconds; 0.5 to 3,600. It is renewed after every
+                quarter of that.
+
+        Raises:
+            ThreadBusy: Somebody else had the turn for as long as was waited.
+            TurnLost: Raised by a save or a delete in the block if the turn is over; nothing is written then.
+            InvalidInput: An argument is wrong.
+        """
+        return SyncTurn(self._run, self._operations, self._operations.place(thread_id), wait_s, lease_s)
+
+
 class _Turn:
     """What both blocks share.
 
     Args:
-        turns: The store's.
-        operations: Take and give back.
+        operations: The store's.
         key: The tenant and the thread.
         wait_s: How long to wait.
         lease_s: How long the turn outlives its holder.
     """
 
-    def __init__(
-        self, turns: Turns[Any], operations: LeaseOperations, key: ThreadKey, wait_s: float, lease_s: float
-    ) -> None:
+    def __init__(self, operations: HasTurns, key: ThreadKey, wait_s: float, lease_s: float) -> None:
         self._wait_s, lease_s = check_turn(wait_s, lease_s)
-        self._turns = turns
-        self._operations = operations
+        self._turns: Turns[Any] = operations.checkpoints.turns
+        self._operations: LeaseOperations = operations.checkpoints.leases
         self._lease = Lease(key, lease_s)
         self._joined = False
         self._pause_s = FIRST_PAUSE_S
@@ -87,19 +148,18 @@ class _Turn:
 
 
 class AsyncTurn(_Turn):
-    """``async with`` block in which no other turn on the thread runs; see `MySQLCheckpointer.turn`."""
+    """``async with`` block in which no other turn on the thread runs."""
 
     def __init__(
         self,
-        engine: AsyncEngine,
-        turns: Turns[asyncio.Lock],
-        operations: LeaseOperations,
+        run: Callable[[Operation[Any]], Coroutine[Any, Any, Any]],
+        operations: HasTurns,
         key: ThreadKey,
         wait_s: float,
         lease_s: float,
     ) -> None:
-        super().__init__(turns, operations, key, wait_s, lease_s)
-        self._engine = engine
+        super().__init__(operations, key, wait_s, lease_s)
+        self._run = run
         self._renewing: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Lease:
@@ -126,7 +186,7 @@ class AsyncTurn(_Turn):
         while True:
             try:
                 self._renewed_at = time.monotonic()
-                left_s = await self._engine.run(self._operations.acquire(self._lease))
+                left_s = await self._run(self._operations.acquire(self._lease))
             except BaseException:  # it may have been taken, or still be
                 await _to_the_end(self._give_back(settle=True))
                 raise
@@ -139,7 +199,7 @@ class AsyncTurn(_Turn):
             await asyncio.sleep(self._lease.lease_s / RENEWALS)
             began = time.monotonic()
             try:
-                self._renewed(began, await self._engine.run(self._operations.renew(self._lease)))
+                self._renewed(began, await self._run(self._operations.renew(self._lease)))
             except LocusMySQLError as error:
                 self._renewal_failed(error)
 
@@ -162,25 +222,24 @@ class AsyncTurn(_Turn):
 
     async def _give_back(self, *, settle: bool = False) -> None:
         try:
-            await self._engine.run(self._operations.release(self._lease, settle=settle))
+            await self._run(self._operations.release(self._lease, settle=settle))
         except LocusMySQLError as error:
             _LOG.warning("A turn could not be given back; it ends by itself: %s", error)
 
 
 class SyncTurn(_Turn):
-    """``with`` block in which no other turn on the thread runs; see `SyncMySQLCheckpointer.turn`."""
+    """``with`` block in which no other turn on the thread runs."""
 
     def __init__(
         self,
-        engine: SyncEngine,
-        turns: Turns[Any],
-        operations: LeaseOperations,
+        run: Callable[[Operation[Any]], Any],
+        operations: HasTurns,
         key: ThreadKey,
         wait_s: float,
         lease_s: float,
     ) -> None:
-        super().__init__(turns, operations, key, wait_s, lease_s)
-        self._engine = engine
+        super().__init__(operations, key, wait_s, lease_s)
+        self._run = run
         self._stop = threading.Event()
         self._renewing: threading.Thread | None = None
 
@@ -206,7 +265,7 @@ class SyncTurn(_Turn):
         while True:
             try:
                 self._renewed_at = time.monotonic()
-                left_s = self._engine.run(self._operations.acquire(self._lease))
+                left_s = self._run(self._operations.acquire(self._lease))
             except BaseException:  # it may have been taken, or still be
                 self._give_back(settle=True)
                 raise
@@ -218,7 +277,7 @@ class SyncTurn(_Turn):
         while not self._lease.lost and not self._stop.wait(self._lease.lease_s / RENEWALS):
             began = time.monotonic()
             try:
-                self._renewed(began, self._engine.run(self._operations.renew(self._lease)))
+                self._renewed(began, self._run(self._operations.renew(self._lease)))
             except LocusMySQLError as error:
                 self._renewal_failed(error)
 
@@ -238,7 +297,7 @@ class SyncTurn(_Turn):
 
     def _give_back(self, *, settle: bool = False) -> None:
         try:
-            self._engine.run(self._operations.release(self._lease, settle=settle))
+            self._run(self._operations.release(self._lease, settle=settle))
         except LocusMySQLError as error:
             _LOG.warning("A turn could not be given back; it ends by itself: %s", error)
 

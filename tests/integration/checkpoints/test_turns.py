@@ -221,9 +221,7 @@ async def test_a_block_within_a_block_is_part_of_the_turn(make_store: Make) -> N
         pass
 
 
-async def test_a_turn_that_was_not_renewed_is_lost_and_nothing_is_saved_under_it(
-    make_store: Make, sql: RunSQL
-) -> None:
+async def test_a_turn_that_was_not_renewed_is_lost_and_nothing_is_saved_under_it(make_store: Make, sql: RunSQL) -> None:
     one, other = make_store(), make_store()
     await one.save("t", state_of("a"), "first")
     async with Held(one, "t") as turn:
@@ -436,10 +434,11 @@ def test_of_nine_turns_of_threads_at_once_each_builds_on_the_one_before(make_con
 
 async def test_a_task_begun_in_a_turn_belongs_to_it_and_not_to_the_next(make_config: MakeConfig) -> None:
     async with CheckpointStore(make_config(driver="mysql-connector")) as store:
-        over = asyncio.Event()
+        saved, over = asyncio.Event(), asyncio.Event()
 
         async def save_late() -> None:
             await store.save("t", state_of("a"))
+            saved.set()
             await over.wait()
             with pytest.raises(TurnLost):
                 await store.save("t", state_of("late"))
@@ -448,8 +447,7 @@ async def test_a_task_begun_in_a_turn_belongs_to_it_and_not_to_the_next(make_con
 
         async with store.turn("t"):
             task = asyncio.create_task(save_late())
-            while not await store.exists("t"):
-                await asyncio.sleep(0.01)
+            await saved.wait()
         over.set()
         await task
         assert await store.load("t") == state_of("in time")
