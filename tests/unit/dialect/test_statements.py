@@ -31,6 +31,7 @@ ARGUMENTS: dict[str, Any] = {
     "limit": 10,
     "offset": 0,
     "keep": 3,
+    "lease_us": 1,
     "landed": Statement("SELECT 1 FROM t WHERE a = %s", ("a",)),
     "ttl_us": 5,
     "age_us": 5,
@@ -49,6 +50,7 @@ def statements() -> Iterator[tuple[str, Statement]]:
         dialect.queries,
         dialect.maintenance,
         dialect.settled,
+        dialect.turns,
         dialect.schema,
     ):
         for name, method in inspect.getmembers(family, inspect.ismethod):
