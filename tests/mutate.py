@@ -1,7 +1,8 @@
 """Make mutants of the package, one at a time, and say which ones the tests do not notice. For a look now and then.
 
     LOCUS_MYSQL_TEST_DSN=… python -m tests.mutate locus_mysql/checkpoints/memory.py …
-    LOCUS_MYSQL_TEST_DSN=… python -m tests.mutate --sample 200 --processes 2 locus_mysql/engine/*.py
+    LOCUS_MYSQL_TEST_DSN=… python -m tests.mutate --sample 200 --last 1 locus_mysql/engine/*.py > first
+    LOCUS_MYSQL_TEST_DSN=… python -m tests.mutate --survivors first --first 2 locus_mysql/engine/*.py
 
 A mutant differs in one place: a comparison turned round, a condition always or never true, a filter or a statement
 left out, a number one higher, a line of SQL's conditions always true. The unit tests are asked first, then tests
@@ -38,7 +39,13 @@ ROOT = Path(__file__).resolve().parent.parent
 
 #: Asked one after the other, of one side where there are many.
 STAGES: tuple[tuple[str, ...], ...] = (
-    ("tests/unit/checkpoints/test_memory.py", "tests/unit/checkpoints/test_operations.py", "tests/unit/engine"),
+    (
+        "tests/unit/checkpoints/test_memory.py",
+        "tests/unit/checkpoints/test_operations.py",
+        "tests/unit/engine",
+        "-k",
+        "not fork",
+    ),
     ("tests/integration/checkpoints/test_store.py", "-k", "pymysql-sync"),
     ("tests/integration/interleavings/test_found.py", "-k", "pymysql-sync"),
     ("tests/unit/checkpoints", "tests/unit/dialect"),
@@ -217,7 +224,7 @@ def outcome(mutant: Mutant, tests: tuple[str, ...], limit_s: float) -> str:
 
 
 def ask(mutant: Mutant, stages: Sequence[tuple[tuple[str, ...], float]]) -> str:
-    """What the first stage says that notices a mutant, and its number."""
+    """What the first stage says that notices a mutant, and its number among those that are asked."""
     for number, (tests, limit_s) in enumerate(stages, start=1):
         found = outcome(mutant, tests, limit_s)
         if found != "SURVIVED":
@@ -231,14 +238,17 @@ def main() -> int:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--sample", type=int, help="so many of all mutants, chosen by chance but the same each time")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--stages", type=int, default=len(STAGES), help="ask only so many of the kinds of tests")
-    parser.add_argument("--only", default="", help="only mutants whose line, as it is listed, has this text")
+    parser.add_argument("--first", type=int, default=1, help="the first stage of tests to ask")
+    parser.add_argument("--last", type=int, default=len(STAGES), help="the last one")
+    parser.add_argument("--survivors", type=Path, help="only those that survived, in the output of a run before")
     parser.add_argument("--list", action="store_true", help="only list the mutants")
     arguments = parser.parse_args()
     os.chdir(ROOT)
     mutants = [mutant for path in arguments.files for mutant in mutants_of(path.resolve())]
-    mutants = [mutant for mutant in mutants if arguments.only in str(mutant)]
-    stages = STAGES[: arguments.stages]
+    if arguments.survivors is not None:
+        lines = [line for line in arguments.survivors.read_text(encoding="utf-8").splitlines() if "SURVIVED" in line]
+        mutants = [mutant for mutant in mutants if any(line.endswith(str(mutant)) for line in lines)]
+    stages = STAGES[arguments.first - 1 : arguments.last]
     if arguments.sample is not None and arguments.sample < len(mutants):
         mutants = random.Random(0).sample(mutants, arguments.sample)
     if arguments.list:
