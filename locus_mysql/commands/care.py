@@ -12,7 +12,8 @@ from ..config import MySQLConfig
 from ..database.database import Database
 from ..dialect.checkpoints.tables import INFIXES
 from ..engine.bootstrap import has_tables, no_tables
-from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, need_locus, options_of
+from ..integrations.sdk import need_locus
+from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, options_of
 from .tables import add_family
 
 

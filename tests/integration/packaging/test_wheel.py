@@ -58,6 +58,48 @@ def test_commands_for_development_name_the_checkout(
     assert done.stderr.count("\n") == 1
 
 
+OF_LOCUS = ["MySQLCheckpointer", "SyncMySQLCheckpointer", "mysql_checkpointer", "register"]
+
+NAME_THE_EXTRA = """
+import sys, locus_mysql
+for name in sys.argv[1:]:
+    try:
+        getattr(locus_mysql, name)
+    except locus_mysql.LocusMySQLError as error:
+        assert isinstance(error, ImportError)
+        print(error)
+"""
+
+
+def test_without_locus_what_needs_it_names_the_extra(wheel: Path, make_environment: Callable[..., Environment]) -> None:
+    environment = make_environment(wheel, "pymysql")
+    told = environment.run("-c", NAME_THE_EXTRA, *OF_LOCUS)
+    assert told.stdout.splitlines() == [
+        f"locus_mysql.{name} needs the Locus SDK, which is not installed. Run pip install 'locus-mysql[locus]'."
+        for name in OF_LOCUS
+    ], told.stderr
+    for command in ("demo", "import-locus"):
+        done = environment.run("-m", "locus_mysql", command, "--dsn", "mysql://root@127.0.0.1:1/app")
+        assert done.returncode == 1
+        assert "pip install 'locus-mysql[locus]'" in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("stranger", ["locus.py", "locus/__init__.py"])
+def test_a_stranger_of_the_name_of_locus_is_told_from_it(
+    wheel: Path, make_environment: Callable[..., Environment], stranger: str
+) -> None:
+    environment = make_environment(wheel)
+    file = environment.packages / stranger
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("raise SyntaxError('print is a statement')")
+    told = environment.run("-c", NAME_THE_EXTRA, *OF_LOCUS).stdout.splitlines()
+    assert len(told) == len(OF_LOCUS)
+    for line in told:
+        assert f"`locus` is something else here: {file}." in line
+        assert "pip uninstall locus, then pip install 'locus-mysql[locus]'" in line
+
+
 @pytest.mark.slow
 def test_type_checkers_see_an_editable_install(
     editable_wheel: Path, make_environment: Callable[..., Environment], tmp_path: Path
