@@ -29,7 +29,6 @@ def need_locus(what: str) -> None:
     # Not by the dotted name: that would import the package, and there is no telling what a stranger does.
     if PathFinder.find_spec("locus.memory", list(spec.submodule_search_locations or ())) is None:
         raise LocusMissing(
-            f"{what} needs the Locus SDK, but `locus` is something else here: {place}. "
-            f"If it is PyPI's package locus, run pip uninstall locus, then {_INSTALL}; if it is a file of your own, "
-            "rename it."
+            f"{what} needs the Locus SDK, but `locus` is something else here: {place}. If it is PyPI's package of that "
+            f"name, run pip uninstall locus, then {_INSTALL}; if it is a file of your own, rename it."
         )

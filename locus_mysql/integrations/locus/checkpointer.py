@@ -12,7 +12,7 @@ from locus.core.messages import Role
 from locus.core.protocols import CheckpointerCapabilities
 from locus.core.state import AgentState
 from locus.memory.checkpointer import BaseCheckpointer
-from locus.memory.retention import oldest_message_time, trim_messages
+from locus.memory.retention import trim_messages
 from pydantic import SecretStr
 
 from ...checkpoints.arguments import check_limit, check_thread_id
@@ -30,7 +30,7 @@ from ...database.tenancy import Tenancy
 from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...engine.operation import Operation
 from ...errors import ConfigError, CorruptCheckpoint, InvalidInput, LocusMySQLError
-from .retention import FirstSaved
+from .retention import FirstSaved, opened_at
 from .state_texts import decode_state, encode_agent
 
 _LOG = logging.getLogger(__name__)
@@ -248,7 +248,7 @@ class LocusOperations:
 
         Every state that holds one is rewritten in place: ids, order, times and metadata stay. A thread is changed in
         one transaction, or begun again if it is saved to meanwhile. Only messages stamped by a save are old: see
-        ``stamp_messages``.
+        ``stamp_messages``, and ``locus.memory.retention.RetainedCheckpointer``.
 
         Args:
             older_than: The age past which an exchange is dropped.
@@ -290,11 +290,7 @@ class LocusOperations:
             state, count = trim_messages(decode_state(text, thread_id), cutoff)
             # Asked again after an answer was lost, it finds nothing left to drop.
             dropped[checkpoint_id] = max(count, dropped.get(checkpoint_id, 0))
-            new = self._new(state, None, None, provisional=False)
-            oldest = oldest_message_time(state)
-            # An exchange that cannot be dropped does not make the thread come up again and again.
-            moment = as_sql_time(oldest) if oldest is not None and oldest >= cutoff else None
-            return NewCheckpoint(new.encode, new.search_text, oldest_at=moment)
+            return self._new(state, None, None, provisional=False)
 
         yield from self.checkpoints.rewrite_thread(tenant, thread_id, trim)
         return sum(dropped.values())
@@ -313,9 +309,10 @@ class LocusOperations:
         def text(delta: Delta) -> tuple[str, bool]:
             return text_of_messages(state, delta)
 
-        oldest = oldest_message_time(state) if self.stamps else None
-        moment = None if oldest is None else as_sql_time(oldest)
-        return NewCheckpoint(encode, text, checkpoint_id, metadata, provisional, moment)
+        opened = opened_at(state)
+        return NewCheckpoint(
+            encode, text, checkpoint_id, metadata, provisional, None if opened is None else as_sql_time(opened)
+        )
 
 
 class MySQLCheckpointer(AsyncStore[LocusOperations], BaseCheckpointer):

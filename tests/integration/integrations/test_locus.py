@@ -583,6 +583,26 @@ class TestRetention:
             await one.save(state.with_message(Message.user("newer")), "t", "d")
             assert await one.load("t", "d") is not None
 
+    async def test_messages_stamped_by_locus_own_wrapper_are_found(self, checkpointer: MySQLCheckpointer) -> None:
+        then = datetime.now(UTC) - timedelta(days=40)
+        wrapped = RetainedCheckpointer(checkpointer, clock=lambda: then)
+        state = AgentState(run_id="r").with_message(Message.system("be kind")).with_message(Message.user("old"))
+        await wrapped.save(state, "t")
+        await checkpointer.save(a_state("no stamp"), "other")
+        assert await checkpointer.purge_messages(timedelta(days=41)) == 0
+        assert await checkpointer.purge_messages(timedelta(days=39)) == 1
+        assert contents(await checkpointer.load("t")) == []
+        assert contents(await checkpointer.load("other")) == ["no stamp"]
+
+    def test_messages_stamped_by_others_are_found_without_a_loop_too(self, make_config: MakeConfig) -> None:
+        with SyncMySQLCheckpointer(make_config(driver="pymysql")) as one:
+            for stamp in ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "yesterday", "2020-01-01T00:00:00"):
+                message = Message.user("x").model_copy(update={"metadata": {MESSAGE_TIME_KEY: stamp}})
+                one.save(a_state().with_message(message), stamp)
+            assert one.purge_messages(timedelta(days=30)) == 2
+            assert contents(one.load("0001-01-01T00:00:00+14:00")) == []
+            assert contents(one.load("yesterday")) == ["x"]
+
     async def test_purging_one_thread_leaves_others_and_other_tenants_alone(
         self, make_checkpointer: Callable[..., MySQLCheckpointer]
     ) -> None:
