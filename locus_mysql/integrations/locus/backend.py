@@ -46,7 +46,10 @@ class BackendOperations(StoreOperations):
         return (yield from super().list_threads(limit, pattern, offset))
 
     def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:  # type: ignore[override]  # with states
-        """Ids whose metadata holds ``key: value`` at the top level, each with its state as ``data``, newest first."""
+        """Ids whose metadata has this key with a value that contains this one, each with its state as ``data``.
+
+        As `CheckpointStore.query_by_metadata` tells it, newest first.
+        """
         found = yield from self.checkpoints.states_by_metadata(self._tenant, key, value, limit)
         return [{**info, "data": state} for info, state in found]
 

@@ -166,7 +166,11 @@ class LocusOperations:
         return [dict(hit) for hit in hits]
 
     def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
-        """Checkpoints whose metadata holds ``key: value`` at the top level, newest first; any JSON value."""
+        """Checkpoints whose metadata has this top-level key with a value that contains this one, newest first.
+
+        A list contains each of its elements, and lists of them; an object contains objects of some of its pairs; all
+        else contains what is equal to it, as JSON: MySQL's ``JSON_CONTAINS``.
+        """
         found = yield from self.checkpoints.query_by_metadata(self.tenancy.of(), key, value, limit)
         return [dict(info) for info in found]
 

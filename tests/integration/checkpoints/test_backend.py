@@ -38,6 +38,13 @@ async def test_metadata_queries_bring_the_states_along(backend: Any) -> None:
     assert len(await backend.query_by_metadata("even", False, 2)) == 2
 
 
+async def test_a_part_of_metadata_finds_the_whole(backend: Any) -> None:
+    await backend.save("t", {"a": 1}, metadata={"tags": ["a", "b"], "who": {"name": "Ann", "team": 7}})
+    await backend.save("u", {"a": 2}, metadata={"tags": "ab", "who": {"team": 70}})
+    for key, part in [("tags", "a"), ("tags", ["b"]), ("who", {"team": 7})]:
+        assert [one["data"] for one in await backend.query_by_metadata(key, part)] == [{"a": 1}]
+
+
 async def test_ids_are_listed_by_pattern_first(backend: Any) -> None:
     for name in ("a1", "a2", "b1"):
         await backend.save(name, {})
