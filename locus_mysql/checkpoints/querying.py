@@ -114,7 +114,7 @@ class QueryOperations(OperationsBase):
             for info, data in readable(state_of, page):
                 if path in data and contains(data[path], value):
                     place = {"thread_id": info["thread_id"], "checkpoint_id": info["checkpoint_id"]}
-                    found.append({**place, "data": data})
+                    found.append({**place, "updated_at": info["updated_at"], "data": data})
             offset += len(page)
             if len(page) < SEARCH_DATA_PAGE:
                 break

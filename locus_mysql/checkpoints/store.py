@@ -145,7 +145,7 @@ class StoreOperations:
         damaged are left out, with a warning in the log.
 
         Returns:
-            Dicts of ``thread_id``, ``checkpoint_id`` and ``data``, most recently saved first.
+            Dicts of ``thread_id``, ``checkpoint_id``, ``updated_at`` and ``data``, most recently saved first.
         """
         return (yield from self.checkpoints.search_data(self._tenant, path, value, limit))
 

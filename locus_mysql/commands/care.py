@@ -116,7 +116,7 @@ async def _stores_there(database: Database, family: str | None) -> list[StoreOpe
     if not there:
         missing = " and no ".join(map(repr, stores[0].schema.names))
         raise SchemaMismatch(
-            f"Database {database.config.database!r} has no table {missing}: nothing was saved there yet, or with another "
-            "--prefix. The first save makes the tables; so do the statements that `python -m locus_mysql schema` prints."
+            f"Database {database.config.database!r} has no table {missing}: nothing was saved there yet, or with "
+            "another --prefix. The first save makes the tables; so do the statements of `python -m locus_mysql schema`."
         )
     return there

@@ -30,6 +30,7 @@ from ...database.tenancy import Tenancy
 from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...engine.operation import Operation
 from ...errors import ConfigError, CorruptCheckpoint, InvalidInput, LocusMySQLError
+from .built_in import as_returned, own_options
 from .retention import FirstSaved, opened_at
 from .state_texts import decode_state, encode_agent
 
@@ -39,16 +40,6 @@ _LOG = logging.getLogger(__name__)
 #: ``locus.agent.runtime_loop.ITERATION_CHECKPOINTS_KEY`` of locus-sdk 3.0.1. Should another version use another name,
 #: those saves would be stored as lasting ones.
 ITERATION_CHECKPOINTS_KEY = "_locus_iteration_checkpoints"
-
-#: Options of Locus' built-in factory, and what to use here.
-_BUILT_IN_OPTIONS = {
-    "table_name": "use table_prefix=, which names both tables",
-    "min_pool_size": "connections are opened when needed; leave it out",
-    "charset": "text is always utf8mb4; leave it out",
-    "collation": "ids are always compared by code point; leave it out",
-    "autocommit": "transactions are managed here; leave it out",
-    "use_pure": "choose the client library with driver=",
-}
 
 
 class LocusOperations:
@@ -160,10 +151,10 @@ class LocusOperations:
         word is among the tenant's hits of this query, the more it counts.
 
         Returns:
-            Dicts of ``thread_id``, ``checkpoint_id``, ``score``, ``snippet`` and ``created_at``.
+            Dicts of ``thread_id``, ``checkpoint_id``, ``score``, ``snippet`` and ``created_at``, as ISO 8601 text.
         """
         hits = yield from self.checkpoints.search(self.tenancy.of(), query, limit)
-        return [dict(hit) for hit in hits]
+        return [as_returned(hit) for hit in hits]
 
     def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
         """Checkpoints whose metadata has this top-level key with a value that contains this one, newest first.
@@ -172,13 +163,13 @@ class LocusOperations:
         else contains what is equal to it, as JSON: MySQL's ``JSON_CONTAINS``.
         """
         found = yield from self.checkpoints.query_by_metadata(self.tenancy.of(), key, value, limit)
-        return [dict(info) for info in found]
+        return [as_returned(info) for info in found]
 
     def get_metadata(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[dict[str, Any] | None]:
         """Id, metadata and time of a checkpoint, or of a thread's newest; None if there is none."""
         check_thread_id(thread_id)
         info = yield from self.checkpoints.get_metadata(self.tenancy.of(thread_id), thread_id, checkpoint_id)
-        return None if info is None else {**info}
+        return None if info is None else as_returned(info)
 
     def vacuum(self, older_than_days: float = 30) -> Operation[int]:
         """Remove the tenant's checkpoints older than this many days; returns how many.
@@ -202,14 +193,20 @@ class LocusOperations:
             raise InvalidInput("A thread cannot be copied to another tenant.")
         return (yield from self.checkpoints.copy_thread(tenant, source_thread_id, dest_thread_id))
 
-    def list_threads(self, limit: int = 100, pattern: str = "*") -> Operation[list[str]]:
-        """Ids of threads that match a glob (``*`` and ``?``), most recently saved first."""
-        return (yield from self.checkpoints.list_threads(self.tenancy.of(), limit, pattern))
+    def list_threads(self, limit: int = 100, pattern: str = "*", offset: int = 0) -> Operation[list[str]]:
+        """Ids of threads that match a glob (``*`` and ``?``), most recently saved first.
+
+        Args:
+            limit: At most this many.
+            pattern: The glob.
+            offset: Leave out this many first.
+        """
+        return (yield from self.checkpoints.list_threads(self.tenancy.of(), limit, pattern, offset))
 
     def list_with_metadata(self, limit: int = 100) -> Operation[list[dict[str, Any]]]:
         """The newest checkpoint of each thread, most recently saved first."""
         found = yield from self.checkpoints.list_with_metadata(self.tenancy.of(), limit)
-        return [dict(info) for info in found]
+        return [as_returned(info) for info in found]
 
     def count(self, pattern: str = "*") -> Operation[int]:
         """How many threads match a glob."""
@@ -222,9 +219,10 @@ class LocusOperations:
         damaged are left out, with a warning in the log.
 
         Returns:
-            Dicts of ``thread_id``, ``checkpoint_id`` and ``data``, most recently saved first.
+            Dicts of ``thread_id``, ``checkpoint_id``, ``updated_at`` and ``data``, most recently saved first.
         """
-        return (yield from self.checkpoints.search_data(self.tenancy.of(), path, value, limit))
+        found = yield from self.checkpoints.search_data(self.tenancy.of(), path, value, limit)
+        return [as_returned(one) for one in found]
 
     def get_disk_usage(self, thread_id: str | None = None) -> Operation[int]:
         """Bytes that a thread, or all the tenant's threads, take on the server, indexes left out."""
@@ -488,11 +486,6 @@ def mysql_checkpointer(
     Raises:
         ConfigError: An option is unknown, wrong, or contradicts another.
     """
-    for name, advice in _BUILT_IN_OPTIONS.items():
-        if name in options:
-            raise ConfigError(f"{name}: {advice}.")
-    if "max_pool_size" in options:
-        options.setdefault("pool_size", options.pop("max_pool_size"))
     places = {
         "host": host,
         "port": port,
@@ -502,7 +495,7 @@ def mysql_checkpointer(
         "dsn": dsn,
     }
     given: dict[str, Any] = {name: value for name, value in places.items() if value is not None}
-    return MySQLCheckpointer(**given, **options)
+    return MySQLCheckpointer(**given, **own_options(options))
 
 
 def register() -> None:

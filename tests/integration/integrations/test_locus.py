@@ -350,6 +350,28 @@ class TestContract:
             assert checkpointer.health_check() is True
             assert all(dataclasses.asdict(checkpointer.capabilities).values())
 
+    async def test_times_are_text_as_with_locus_own_checkpointers(self, checkpointer: MySQLCheckpointer) -> None:
+        await checkpointer.save(a_state("pear"), "t", metadata={"b": 1})
+        answers = [
+            await checkpointer.get_metadata("t"),
+            *await checkpointer.query_by_metadata("b", 1),
+            *await checkpointer.search("pear"),
+            *await checkpointer.search_data("run_id", "run"),
+            *await checkpointer.list_with_metadata(),
+        ]
+        assert len(answers) == 5
+        for answer in answers:
+            assert answer is not None
+            times = [value for name, value in answer.items() if name in {"created_at", "updated_at"}]
+            assert times
+            assert all(datetime.fromisoformat(value).utcoffset() == timedelta(0) for value in times)
+
+    async def test_threads_are_listed_page_by_page(self, checkpointer: MySQLCheckpointer) -> None:
+        for name in "abcde":
+            await checkpointer.save(a_state("x"), name)
+        pages = [await checkpointer.list_threads(limit=2, offset=offset) for offset in (0, 2, 4, 6)]
+        assert pages == [["e", "d"], ["c", "b"], ["a"], []]
+
     async def test_locus_retained_checkpointer_wraps_it(self, checkpointer: MySQLCheckpointer) -> None:
         now = datetime(2026, 1, 1, tzinfo=UTC)
         retained = RetainedCheckpointer(checkpointer, timedelta(days=30), clock=lambda: now)
