@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 from locus.core.messages import Role
 from locus.core.protocols import CheckpointerCapabilities
@@ -31,8 +31,11 @@ from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...engine.operation import Operation
 from ...errors import ConfigError, CorruptCheckpoint, InvalidInput, LocusMySQLError
 from .built_in import as_returned, own_options
+from .callers import refuse_agents
 from .retention import FirstSaved, opened_at
 from .state_texts import decode_state, encode_agent
+
+T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
 
@@ -397,6 +400,8 @@ class MySQLCheckpointer(AsyncStore[LocusOperations], BaseCheckpointer):
 class SyncMySQLCheckpointer(SyncStore[LocusOperations]):
     """`MySQLCheckpointer` without an event loop: the same methods, blocking. Safe to share between threads.
 
+    For code of your own: a Locus `Agent` needs a `MySQLCheckpointer`, also for ``run_sync``.
+
     Args:
         where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
         tenant_of: As for `MySQLCheckpointer`.
@@ -442,6 +447,10 @@ class SyncMySQLCheckpointer(SyncStore[LocusOperations]):
     history = blocking(LocusOperations.history)
     forget_tenant = blocking(LocusOperations.forget_tenant)
     purge_messages = blocking(LocusOperations.purge_messages)
+
+    def _run(self, operation: Operation[T]) -> T:
+        refuse_agents(type(self).__name__, 2)  # the method's frame is between
+        return super()._run(operation)
 
     def health_check(self) -> bool:
         """Whether the server answers, has the tables and takes writes; False rather than an error."""

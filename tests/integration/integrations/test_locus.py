@@ -350,6 +350,21 @@ class TestContract:
             assert checkpointer.health_check() is True
             assert all(dataclasses.asdict(checkpointer.capabilities).values())
 
+    def test_an_agent_refuses_the_synchronous_twin_before_anything_is_done(
+        self, make_config: MakeConfig, run_sql: RunSQL, database: str
+    ) -> None:
+        with SyncMySQLCheckpointer(make_config(driver="pymysql")) as checkpointer:
+            for given in (checkpointer, RetainedCheckpointer(checkpointer)):  # type: ignore[arg-type]
+                agent = Agent(model=ScriptedModel([text("Hello")]), checkpointer=given)
+                with pytest.raises(ConfigError, match="Give the agent a MySQLCheckpointer"):
+                    agent.run_sync("Hi", thread_id="t")
+            assert run_sql(f"SHOW TABLES FROM {database}") == ()
+
+    async def test_a_coroutine_of_one_s_own_may_block(self, make_config: MakeConfig) -> None:
+        with SyncMySQLCheckpointer(make_config(driver="pymysql")) as checkpointer:
+            checkpointer.save(a_state("x"), "t")
+            assert contents(checkpointer.load("t")) == ["x"]
+
     async def test_times_are_text_as_with_locus_own_checkpointers(self, checkpointer: MySQLCheckpointer) -> None:
         await checkpointer.save(a_state("pear"), "t", metadata={"b": 1})
         answers = [
