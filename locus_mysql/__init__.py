@@ -4,6 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .checkpoints.branching import ThreadBranched
+    from .checkpoints.conditions import NO_CHECKPOINT
     from .checkpoints.store import CheckpointStore, SyncCheckpointStore
     from .config import MySQLConfig
     from .database.database import Database
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "NO_CHECKPOINT": ".checkpoints.conditions",
     "CheckpointStore": ".checkpoints.store",
     "Database": ".database.database",
     "LocusMySQLError": ".errors",
@@ -28,6 +31,7 @@ _HOMES = {
     "MySQLConfig": ".config",
     "SyncCheckpointStore": ".checkpoints.store",
     "SyncMySQLBackend": ".integrations.locus.backend",
+    "ThreadBranched": ".checkpoints.branching",
     "SyncMySQLCheckpointer": ".integrations.locus.checkpointer",
     "mysql_checkpointer": ".integrations.locus.checkpointer",
     "register": ".integrations.locus.checkpointer",
@@ -38,6 +42,7 @@ _HOMES = {
 _OF_LOCUS = frozenset({"MySQLCheckpointer", "SyncMySQLCheckpointer", "mysql_checkpointer", "register"})
 
 __all__ = [
+    "NO_CHECKPOINT",
     "CheckpointStore",
     "Database",
     "LocusMySQLError",
@@ -47,6 +52,7 @@ __all__ = [
     "SyncCheckpointStore",
     "SyncMySQLBackend",
     "SyncMySQLCheckpointer",
+    "ThreadBranched",
     "__version__",
     "mysql_checkpointer",
     "register",

@@ -9,16 +9,19 @@ from pydantic import SecretStr
 from ..config import Keywords, MySQLConfig
 from ..database.database import Database, share
 from ..database.methods import awaited, blocking
-from ..database.stores import AsyncStore, SyncStore
 from ..dialect.checkpoints.dialect import CheckpointDialect
 from ..dialect.checkpoints.tables import Kind
 from ..engine.operation import Operation
+from .arguments import check_thread_id
 from .coding.codec import check_json_object, encode
 from .coding.delta import Delta
+from .conditions import Expected, expecting
+from .memory import ThreadKey
 from .new import Encoded, NewCheckpoint
 from .operations import CheckpointOperations
 from .records import CheckpointInfo, DiskUsage, Health, HistoryEntry, SearchHit, decode_state_text
 from .searchable import text_of_plain
+from .turns import AsyncTurns, SyncTurns
 
 State = dict[str, Any]
 
@@ -45,6 +48,8 @@ class StoreOperations:
         data: State,
         checkpoint_id: str | None = None,
         metadata: dict[str, Any] | None = None,
+        *,
+        expected: Expected = None,
     ) -> Operation[str]:
         """Store a state as the newest checkpoint of a thread.
 
@@ -53,11 +58,15 @@ class StoreOperations:
             data: A dict of JSON values. What is loaded is equal to it, in the same order.
             checkpoint_id: 1 to 128 characters. A random one if None. If the thread has it, it moves to this state.
             metadata: A dict of JSON values for queries, at most 65,536 bytes as JSON.
+            expected: The id of the checkpoint that must be the thread's newest, `NO_CHECKPOINT` if there must be none;
+                if it is not so, nothing is saved.
 
         Returns:
             The checkpoint's id.
 
         Raises:
+            Conflict: Another checkpoint is the newest than the one expected; both are named.
+            TurnLost: The `turn` that the call is in is over.
             InvalidInput: An argument cannot be stored exactly.
             StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
         """
@@ -68,7 +77,11 @@ class StoreOperations:
 
         encoded = Encoded(encode(data))
         new = NewCheckpoint(lambda _: encoded, text, checkpoint_id, metadata)
-        return (yield from self.checkpoints.save(self._tenant, thread_id, new))
+        return (yield from self.checkpoints.save(self._tenant, thread_id, new, expecting(expected)))
+
+    def place(self, thread_id: str) -> ThreadKey:
+        """Where a thread is: its tenant and its id."""
+        return self._tenant, check_thread_id(thread_id)
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[State | None]:
         """The state of a checkpoint, or of the newest of a thread; None if there is none.
@@ -174,7 +187,7 @@ class StoreOperations:
         return (yield from self.checkpoints.forget_tenant(self._tenant))
 
 
-class CheckpointStore(AsyncStore[StoreOperations]):
+class CheckpointStore(AsyncTurns[StoreOperations]):
     """Versioned states of threads, as plain dicts, in MySQL. Every save is a checkpoint that can be loaded again.
 
     Args:
@@ -217,7 +230,7 @@ class CheckpointStore(AsyncStore[StoreOperations]):
     forget_tenant = awaited(StoreOperations.forget_tenant)
 
 
-class SyncCheckpointStore(SyncStore[StoreOperations]):
+class SyncCheckpointStore(SyncTurns[StoreOperations]):
     """`CheckpointStore` without an event loop: the same methods, blocking. Safe to share between threads.
 
     Args:

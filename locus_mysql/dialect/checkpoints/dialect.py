@@ -6,12 +6,14 @@ from functools import cached_property
 from typing import Literal
 
 from ..dialect import Dialect
+from .loading import LoadingStatements
 from .maintenance import MaintenanceStatements
 from .queries import QueryStatements
 from .saving import CheckpointStatements
 from .settled import SettledStatements
 from .tables import Kind, checkpoint_schema, table_names
 from .threads import ThreadStatements
+from .turns import TurnStatements
 
 
 class CheckpointDialect(Dialect):
@@ -42,8 +44,13 @@ class CheckpointDialect(Dialect):
 
     @cached_property
     def checkpoints(self) -> CheckpointStatements:
-        """Saving, loading and deleting checkpoints."""
+        """Saving, deleting and looking for checkpoints."""
         return CheckpointStatements(self._tables)
+
+    @cached_property
+    def loading(self) -> LoadingStatements:
+        """Loading checkpoints."""
+        return LoadingStatements(self._tables)
 
     @cached_property
     def queries(self) -> QueryStatements:
@@ -59,3 +66,8 @@ class CheckpointDialect(Dialect):
     def settled(self) -> SettledStatements:
         """Recognising operations that were carried out though their answer was lost."""
         return SettledStatements(self._tables)
+
+    @cached_property
+    def turns(self) -> TurnStatements:
+        """Taking turns on a thread, and what a save relies on."""
+        return TurnStatements(self._tables)

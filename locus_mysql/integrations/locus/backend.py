@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeAlias, Unpack, cast, runtime_checkable
 
 from pydantic import SecretStr
 
+from ...checkpoints.conditions import Expected
 from ...checkpoints.store import State, StoreOperations
 from ...config import Keywords, MySQLConfig
 from ...database.database import Database, share
@@ -48,6 +49,8 @@ class BackendOperations(StoreOperations):
         data: State | AgentsState | str,
         checkpoint_id: str | None = None,
         metadata: dict[str, Any] | None = None,
+        *,
+        expected: Expected = None,
     ) -> Operation[str]:
         """Store the current state of a thread id, in place of the one before.
 
@@ -57,11 +60,14 @@ class BackendOperations(StoreOperations):
                 Locus' checkpointers: ``save(state, thread_id)``.
             checkpoint_id: 1 to 128 characters. A random one if None.
             metadata: A dict of JSON values for queries, at most 65,536 bytes as JSON.
+            expected: The id of the checkpoint that must be the newest, `NO_CHECKPOINT` if there must be none; if it is
+                not so, nothing is saved.
 
         Returns:
             The checkpoint's id.
 
         Raises:
+            Conflict: Another checkpoint is the newest than the one expected; both are named.
             InvalidInput: An argument cannot be stored exactly.
             StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
         """
@@ -69,7 +75,7 @@ class BackendOperations(StoreOperations):
             thread_id, data = cast("tuple[str, AgentsState]", (data, thread_id))
         if isinstance(data, AgentsState):
             data = data.to_checkpoint()
-        return (yield from super().save(thread_id, cast(State, data), checkpoint_id, metadata))
+        return (yield from super().save(thread_id, cast(State, data), checkpoint_id, metadata, expected=expected))
 
     def load(self, thread_id: str) -> Operation[State | None]:  # type: ignore[override]  # there is one state only
         """The current state of a thread id; None if there is none."""
@@ -127,7 +133,7 @@ class BackendOperations(StoreOperations):
 class MySQLBackend(AsyncStore[BackendOperations]):
     """One current state for each thread id, as plain dicts, in MySQL: the interface of Locus' storage backends.
 
-    Works under Locus' ``StorageBackendAdapter``; agents are better served by `MySQLCheckpointer`.
+    It works under Locus' ``StorageBackendAdapter``, but for agents `MySQLCheckpointer` is the better choice.
 
     Args:
         where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords. Or a host, as
