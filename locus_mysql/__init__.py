@@ -38,6 +38,9 @@ _HOMES = {
     "register_driver": ".drivers.registry",
 }
 
+#: What needs the Locus SDK.
+_OF_LOCUS = frozenset({"MySQLCheckpointer", "SyncMySQLCheckpointer", "mysql_checkpointer", "register"})
+
 __all__ = [
     "NO_CHECKPOINT",
     "CheckpointStore",
@@ -61,6 +64,10 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _OF_LOCUS:
+        from .integrations.sdk import need_locus
+
+        need_locus(f"locus_mysql.{name}")
     value = getattr(import_module(home, __name__), name)
     globals()[name] = value
     return value

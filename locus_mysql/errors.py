@@ -9,6 +9,7 @@
     ├── SetupError          correct the configuration or the server
     │   ├── ConfigError         options that are wrong or contradict each other
     │   ├── DriverMissing       the client library is not installed
+    │   ├── LocusMissing        the Locus SDK is not installed
     │   ├── AuthenticationFailed, DatabaseMissing, PrivilegeMissing, ReadOnlyServer
     │   ├── UnsupportedServer   MariaDB, or MySQL before 8.0.19
     │   └── SchemaMismatch      tables that are missing, foreign or of another layout
@@ -59,6 +60,10 @@ class ConfigError(SetupError, ValueError):
 
 class DriverMissing(SetupError, ImportError):
     """The client library of the configured driver is not installed."""
+
+
+class LocusMissing(SetupError, ImportError):
+    """The Locus SDK is not installed, or another package has its name."""
 
 
 class AuthenticationFailed(SetupError):

@@ -135,7 +135,11 @@ class StoreOperations:
         return (yield from self.checkpoints.get_metadata(self._tenant, thread_id, checkpoint_id))
 
     def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> Operation[list[CheckpointInfo]]:
-        """Checkpoints whose metadata holds ``key: value`` at the top level, newest first."""
+        """Checkpoints whose metadata has this top-level key with a value that contains this one, newest first.
+
+        A list contains each of its elements, and lists of them; an object contains objects of some of its pairs; all
+        else contains what is equal to it, as JSON: MySQL's ``JSON_CONTAINS``.
+        """
         return (yield from self.checkpoints.query_by_metadata(self._tenant, key, value, limit))
 
     def search(self, query: str, limit: int = 10) -> Operation[list[SearchHit]]:
@@ -154,7 +158,7 @@ class StoreOperations:
         damaged are left out, with a warning in the log.
 
         Returns:
-            Dicts of ``thread_id``, ``checkpoint_id`` and ``data``, most recently saved first.
+            Dicts of ``thread_id``, ``checkpoint_id``, ``updated_at`` and ``data``, most recently saved first.
         """
         return (yield from self.checkpoints.search_data(self._tenant, path, value, limit))
 

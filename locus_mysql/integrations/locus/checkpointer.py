@@ -9,13 +9,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, TypeAlias, Unpack, cast, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, Unpack, cast, get_args
 
 from locus.core.messages import Role
 from locus.core.protocols import CheckpointerCapabilities
 from locus.core.state import AgentState
 from locus.memory.checkpointer import BaseCheckpointer
-from locus.memory.retention import oldest_message_time, trim_messages
+from locus.memory.retention import trim_messages
 from pydantic import SecretStr
 
 from ...checkpoints.arguments import check_limit, check_thread_id
@@ -36,9 +36,13 @@ from ...database.tenancy import Tenancy
 from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...engine.operation import Operation
 from ...errors import ConfigError, Conflict, CorruptCheckpoint, InvalidInput, LocusMySQLError
+from .built_in import as_returned, own_options
+from .callers import refuse_agents
 from .lines import Line, Lines, unstamped
-from .retention import FirstSaved
+from .retention import FirstSaved, opened_at
 from .state_texts import decode_state, encode_agent
+
+T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
 
@@ -55,16 +59,6 @@ BRANCHED_FROM_KEY = "branched_from"
 
 #: Longest beginning of a thread's id that the id of a branch has.
 _BRANCH_STEM = 495
-
-#: Options of Locus' built-in factory, and what to use here.
-_BUILT_IN_OPTIONS = {
-    "table_name": "use table_prefix=, which names both tables",
-    "min_pool_size": "connections are opened when needed; leave it out",
-    "charset": "text is always utf8mb4; leave it out",
-    "collation": "ids are always compared by code point; leave it out",
-    "autocommit": "transactions are managed here; leave it out",
-    "use_pure": "choose the client library with driver=",
-}
 
 
 class LocusOperations:
@@ -238,21 +232,25 @@ class LocusOperations:
         word is among the tenant's hits of this query, the more it counts.
 
         Returns:
-            Dicts of ``thread_id``, ``checkpoint_id``, ``score``, ``snippet`` and ``created_at``.
+            Dicts of ``thread_id``, ``checkpoint_id``, ``score``, ``snippet`` and ``created_at``, as ISO 8601 text.
         """
         hits = yield from self.checkpoints.search(self.tenancy.of(), query, limit)
-        return [dict(hit) for hit in hits]
+        return [as_returned(hit) for hit in hits]
 
     def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
-        """Checkpoints whose metadata holds ``key: value`` at the top level, newest first; any JSON value."""
+        """Checkpoints whose metadata has this top-level key with a value that contains this one, newest first.
+
+        A list contains each of its elements, and lists of them; an object contains objects of some of its pairs; all
+        else contains what is equal to it, as JSON: MySQL's ``JSON_CONTAINS``.
+        """
         found = yield from self.checkpoints.query_by_metadata(self.tenancy.of(), key, value, limit)
-        return [dict(info) for info in found]
+        return [as_returned(info) for info in found]
 
     def get_metadata(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[dict[str, Any] | None]:
         """Id, metadata and time of a checkpoint, or of a thread's newest; None if there is none."""
         check_thread_id(thread_id)
         info = yield from self.checkpoints.get_metadata(self.tenancy.of(thread_id), thread_id, checkpoint_id)
-        return None if info is None else {**info}
+        return None if info is None else as_returned(info)
 
     def vacuum(self, older_than_days: float = 30) -> Operation[int]:
         """Remove the tenant's checkpoints older than this many days; returns how many.
@@ -276,14 +274,20 @@ class LocusOperations:
             raise InvalidInput("A thread cannot be copied to another tenant.")
         return (yield from self.checkpoints.copy_thread(tenant, source_thread_id, dest_thread_id))
 
-    def list_threads(self, limit: int = 100, pattern: str = "*") -> Operation[list[str]]:
-        """Ids of threads that match a glob (``*`` and ``?``), most recently saved first."""
-        return (yield from self.checkpoints.list_threads(self.tenancy.of(), limit, pattern))
+    def list_threads(self, limit: int = 100, pattern: str = "*", offset: int = 0) -> Operation[list[str]]:
+        """Ids of threads that match a glob (``*`` and ``?``), most recently saved first.
+
+        Args:
+            limit: At most this many.
+            pattern: The glob.
+            offset: Leave out this many first.
+        """
+        return (yield from self.checkpoints.list_threads(self.tenancy.of(), limit, pattern, offset))
 
     def list_with_metadata(self, limit: int = 100) -> Operation[list[dict[str, Any]]]:
         """The newest checkpoint of each thread, most recently saved first."""
         found = yield from self.checkpoints.list_with_metadata(self.tenancy.of(), limit)
-        return [dict(info) for info in found]
+        return [as_returned(info) for info in found]
 
     def count(self, pattern: str = "*") -> Operation[int]:
         """How many threads match a glob."""
@@ -296,9 +300,10 @@ class LocusOperations:
         damaged are left out, with a warning in the log.
 
         Returns:
-            Dicts of ``thread_id``, ``checkpoint_id`` and ``data``, most recently saved first.
+            Dicts of ``thread_id``, ``checkpoint_id``, ``updated_at`` and ``data``, most recently saved first.
         """
-        return (yield from self.checkpoints.search_data(self.tenancy.of(), path, value, limit))
+        found = yield from self.checkpoints.search_data(self.tenancy.of(), path, value, limit)
+        return [as_returned(one) for one in found]
 
     def get_disk_usage(self, thread_id: str | None = None) -> Operation[int]:
         """Bytes that a thread, or all the tenant's threads, take on the server, indexes left out."""
@@ -326,7 +331,7 @@ class LocusOperations:
 
         Every state that holds one is rewritten in place: ids, order, times and metadata stay. A thread is changed in
         one transaction, or begun again if it is saved to meanwhile. Only messages stamped by a save are old: see
-        ``stamp_messages``.
+        ``stamp_messages``, and ``locus.memory.retention.RetainedCheckpointer``.
 
         Args:
             older_than: The age past which an exchange is dropped.
@@ -368,11 +373,7 @@ class LocusOperations:
             state, count = trim_messages(decode_state(text, thread_id), cutoff)
             # Asked again after an answer was lost, it finds nothing left to drop.
             dropped[checkpoint_id] = max(count, dropped.get(checkpoint_id, 0))
-            new = self._new(state, None, None, provisional=False)
-            oldest = oldest_message_time(state)
-            # An exchange that cannot be dropped does not make the thread come up again and again.
-            moment = as_sql_time(oldest) if oldest is not None and oldest >= cutoff else None
-            return NewCheckpoint(new.encode, new.search_text, oldest_at=moment)
+            return self._new(state, None, None, provisional=False)
 
         yield from self.checkpoints.rewrite_thread(tenant, thread_id, trim)
         return sum(dropped.values())
@@ -391,9 +392,10 @@ class LocusOperations:
         def text(delta: Delta) -> tuple[str, bool]:
             return text_of_messages(state, delta)
 
-        oldest = oldest_message_time(state) if self.stamps else None
-        moment = None if oldest is None else as_sql_time(oldest)
-        return NewCheckpoint(encode, text, checkpoint_id, metadata, provisional, moment)
+        opened = opened_at(state)
+        return NewCheckpoint(
+            encode, text, checkpoint_id, metadata, provisional, None if opened is None else as_sql_time(opened)
+        )
 
 
 class MySQLCheckpointer(AsyncTurns[LocusOperations], BaseCheckpointer):
@@ -481,6 +483,8 @@ class MySQLCheckpointer(AsyncTurns[LocusOperations], BaseCheckpointer):
 class SyncMySQLCheckpointer(SyncTurns[LocusOperations]):
     """`MySQLCheckpointer` without an event loop: the same methods, blocking. Safe to share between threads.
 
+    For code of your own: a Locus `Agent` needs a `MySQLCheckpointer`, also for ``run_sync``.
+
     Args:
         where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
         tenant_of: As for `MySQLCheckpointer`.
@@ -529,6 +533,10 @@ class SyncMySQLCheckpointer(SyncTurns[LocusOperations]):
     forget_tenant = blocking(LocusOperations.forget_tenant)
     purge_messages = blocking(LocusOperations.purge_messages)
 
+    def _run(self, operation: Operation[T]) -> T:
+        refuse_agents(type(self).__name__, 2)  # the method's frame is between
+        return super()._run(operation)
+
     def health_check(self) -> bool:
         """Whether the server answers, has the tables and takes writes; False rather than an error."""
         try:
@@ -572,11 +580,6 @@ def mysql_checkpointer(
     Raises:
         ConfigError: An option is unknown, wrong, or contradicts another.
     """
-    for name, advice in _BUILT_IN_OPTIONS.items():
-        if name in options:
-            raise ConfigError(f"{name}: {advice}.")
-    if "max_pool_size" in options:
-        options.setdefault("pool_size", options.pop("max_pool_size"))
     places = {
         "host": host,
         "port": port,
@@ -586,7 +589,7 @@ def mysql_checkpointer(
         "dsn": dsn,
     }
     given: dict[str, Any] = {name: value for name, value in places.items() if value is not None}
-    return MySQLCheckpointer(**given, **options)
+    return MySQLCheckpointer(**given, **own_options(options))
 
 
 def register() -> None:
