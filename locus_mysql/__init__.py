@@ -15,16 +15,19 @@ if TYPE_CHECKING:
         mysql_checkpointer,
         register,
     )
+    from .memories.store import MemoryStore, SyncMemoryStore
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "CheckpointStore": ".checkpoints.store",
     "LocusMySQLError": ".errors",
+    "MemoryStore": ".memories.store",
     "MySQLBackend": ".integrations.locus.backend",
     "MySQLCheckpointer": ".integrations.locus.checkpointer",
     "MySQLConfig": ".config",
     "SyncCheckpointStore": ".checkpoints.store",
+    "SyncMemoryStore": ".memories.store",
     "SyncMySQLBackend": ".integrations.locus.backend",
     "SyncMySQLCheckpointer": ".integrations.locus.checkpointer",
     "mysql_checkpointer": ".integrations.locus.checkpointer",
@@ -35,10 +38,12 @@ _HOMES = {
 __all__ = [
     "CheckpointStore",
     "LocusMySQLError",
+    "MemoryStore",
     "MySQLBackend",
     "MySQLCheckpointer",
     "MySQLConfig",
     "SyncCheckpointStore",
+    "SyncMemoryStore",
     "SyncMySQLBackend",
     "SyncMySQLCheckpointer",
     "__version__",
