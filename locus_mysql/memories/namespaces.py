@@ -37,7 +37,8 @@ def path_of(namespace: object, *, empty: bool = False, what: str = "Namespace") 
     path = b"".join(_encoded(label, f"A label of the {what.lower()}") + b"\0" for label in namespace)
     if len(path) > NAMESPACE_LIMIT_BYTES:
         raise InvalidInput(
-            f"{what} takes {len(path)} bytes, with one for each label; the limit is {NAMESPACE_LIMIT_BYTES}. Shorten it."
+            f"{what} takes {len(path)} bytes, with one for each label; the limit is {NAMESPACE_LIMIT_BYTES}. Shorten "
+            "its labels."
         )
     return path
 

@@ -96,21 +96,27 @@ class ReadingOperations:
     def list_namespaces(
         self,
         tenant: str,
-        prefix: Sequence[str] = (),
-        suffix: Sequence[str] = (),
+        prefixes: Sequence[Sequence[str]] = (),
+        suffixes: Sequence[Sequence[str]] = (),
         max_depth: int | None = None,
         limit: int = 100,
         offset: int = 0,
     ) -> Operation[list[Namespace]]:
-        """Namespaces with items in them, in their order, cut to a depth. A round trip for each 1,000."""
-        where = Range(path_of(literal_start(prefix), empty=True, what="Prefix"))
+        """Namespaces with items in them that fit all of these, in their order, cut to a depth.
+
+        A round trip for each 1,000 that begin as the prefix with the most labels before a wildcard.
+        """
+        start = max((literal_start(prefix) for prefix in prefixes), key=len, default=())
+        where = Range(path_of(start, empty=True, what="Prefix"))
         found: dict[Namespace, None] = {}
         after = b""
         while len(found) < offset + limit:
             (page,) = yield Batch.of(self.sql.reading.namespaces(tenant, where, after, _PAGE))
             for row in page.rows:
                 labels = labels_of(cast(bytes, row[0]))
-                if begins_with(labels, prefix) and ends_with(labels, suffix):
+                if all(begins_with(labels, prefix) for prefix in prefixes) and all(
+                    ends_with(labels, suffix) for suffix in suffixes
+                ):
                     found[labels if max_depth is None else labels[:max_depth]] = None
             if len(page.rows) < _PAGE:
                 break

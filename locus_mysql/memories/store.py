@@ -45,7 +45,21 @@ STORE_TTL: Final = "store"
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """An item to write, for `MemoryStore.put_batch`. `MemoryStore.put` says what each part means."""
+    """An item to write, for `MemoryStore.put_batch`.
+
+    Args:
+        namespace: As in `MemoryStore.put`, like the others.
+        key: The item's.
+        value: A JSON value.
+        metadata: A dict.
+        ttl_s: The item expires after this many seconds.
+        if_version: The version that it must have.
+        text: What is searched by word.
+        embedding: An embedding of the item.
+        embeddings: Several.
+        index: What is embedded.
+        texts: What is embedded instead of what stands at paths.
+    """
 
     namespace: Sequence[str]
     key: str
@@ -57,6 +71,7 @@ class Put:
     embedding: Any = None
     embeddings: Sequence[Any] = ()
     index: bool | Sequence[str] = True
+    texts: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +259,7 @@ class MemoryProcedures:
             path_of(labels, empty=True, what=what)
         depth = None if max_depth is None else check_count(max_depth, "max_depth", 1)
         found = yield self.reading.list_namespaces(
-            self._tenant, prefix, suffix, depth, check_count(limit, "limit"), check_count(offset, "offset")
+            self._tenant, [prefix], [suffix], depth, check_count(limit, "limit"), check_count(offset, "offset")
         )
         return cast(list[Namespace], found)
 
@@ -276,8 +291,8 @@ class MemoryProcedures:
 
         Scores are comparable between calls of one kind. By word: the share of the query's words and phrases (in double
         quotes) that the item holds; a hit holds one at least. By meaning: the cosine, from -1 to 1; the inner product;
-        or 1 / (1 + distance), as the store's ``metric`` is. By both: the sum of 1 / (60 + rank) over the two, divided by
-        what an item that is first in both would have.
+        or 1 / (1 + distance), as the store's ``metric`` is. By both: the sum of 1 / (60 + rank) over the two, divided
+        by what an item that is first in both would have.
 
         Args:
             namespace_prefix: The first labels; empty for all namespaces.
@@ -433,9 +448,12 @@ class MemoryProcedures:
         if self.embed is not None and not coded and put.index is not False:
             if isinstance(put.index, str):
                 raise InvalidInput(f"index must be a list of paths, not one text; write [{put.index!r}].")
-            paths = self.fields if put.index is True else [check_path(path) for path in put.index]
-            for at in paths:
-                texts += [whole] * bool(whole) if at == WHOLE else texts_at(put.value, at)
+            if put.texts is not None:
+                texts = [check_text(text, "A text to embed") for text in put.texts]
+            else:
+                paths = self.fields if put.index is True else [check_path(path) for path in put.index]
+                for at in paths:
+                    texts += [whole] * bool(whole) if at == WHOLE else texts_at(put.value, at)
         row = ItemRow(
             path,
             key,

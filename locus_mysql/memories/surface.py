@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from ..config import MySQLConfig
@@ -66,7 +66,7 @@ class AsyncMemories(Generic[O]):
             while True:
                 try:
                     if isinstance(step, Texts):
-                        value = await embed_awaited(_embed_of(self._procedures), step)
+                        value = await self.embed_texts(step)
                     else:
                         value = await self._engine.run(step)
                 except Exception as error:
@@ -78,6 +78,10 @@ class AsyncMemories(Generic[O]):
             return result
         finally:
             procedure.close()
+
+    async def embed_texts(self, texts: Texts) -> Sequence[Any]:
+        """Embed texts by the store's function."""
+        return await embed_awaited(_embed_of(self._procedures), texts)
 
     async def close(self) -> None:
         """Close the connections; the next call opens new ones."""
@@ -120,10 +124,7 @@ class SyncMemories(Generic[O]):
             step = next(procedure)
             while True:
                 try:
-                    if isinstance(step, Texts):
-                        value = embed_blocking(_embed_of(self._procedures), step)
-                    else:
-                        value = self._engine.run(step)
+                    value = self.embed_texts(step) if isinstance(step, Texts) else self._engine.run(step)
                 except Exception as error:
                     step = procedure.throw(error)
                 else:
@@ -133,6 +134,10 @@ class SyncMemories(Generic[O]):
             return result
         finally:
             procedure.close()
+
+    def embed_texts(self, texts: Texts) -> Sequence[Any]:
+        """Embed texts by the store's function."""
+        return embed_blocking(_embed_of(self._procedures), texts)
 
     def close(self) -> None:
         """Close the connections; the next call opens new ones."""

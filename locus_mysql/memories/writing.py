@@ -204,7 +204,7 @@ class WritingOperations:
         for item, result in zip(relied, results, strict=True):
             version = result.rows[0][0] if result.rows else 0
             if version != item.if_version:
-                has = f"has version {version}" if version else "is not there"
+                has = f"has version {version!r}" if version else "is not there"
                 return VersionConflict(
                     f"Item {item.row.key.decode()!r} in {labels_of(item.row.path)!r} {has}; the write relied on "
                     f"{f'version {item.if_version}' if item.if_version else 'its not being there'}. Nothing was "

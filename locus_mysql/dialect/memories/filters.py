@@ -77,7 +77,7 @@ def _conditions(
                 parts.append(_operation(column, below, operator, operand, params))
         elif not wanted:
             params.append(below)
-            parts.append(f"COALESCE(JSON_TYPE(JSON_EXTRACT({column}, %s)) = 'OBJECT', FALSE)")
+            parts.append(f"COALESCE(JSON_TYPE(JSON_EXTRACT({column}, %s)) COLLATE utf8mb4_bin = 'OBJECT', FALSE)")
         else:
             _conditions(wanted, column, below, parts, params, depth + 1)
 
@@ -106,7 +106,7 @@ def _operation(column: str, path: str, operator: Any, operand: Any, params: list
 def _equal(column: str, path: str, wanted: Any, params: list[Param]) -> str:
     params.append(path)
     if wanted is None:
-        return f"COALESCE(JSON_TYPE(JSON_EXTRACT({column}, %s)) = 'NULL', TRUE)"
+        return f"COALESCE(JSON_TYPE(JSON_EXTRACT({column}, %s)) COLLATE utf8mb4_bin = 'NULL', TRUE)"
     params.append(_json(wanted))
     return f"COALESCE(JSON_EXTRACT({column}, %s) = CAST(%s AS JSON), FALSE)"
 
@@ -117,7 +117,7 @@ def _ordered(column: str, path: str, operator: str, wanted: Any, params: list[Pa
     types = "('STRING')" if isinstance(wanted, str) else _NUMBERS
     params += [path, path, _json(wanted)]
     return (
-        f"(COALESCE(JSON_TYPE(JSON_EXTRACT({column}, %s)) IN {types}, FALSE)"
+        f"(COALESCE(JSON_TYPE(JSON_EXTRACT({column}, %s)) COLLATE utf8mb4_bin IN {types}, FALSE)"
         f" AND JSON_EXTRACT({column}, %s) {_ORDERINGS[operator]} CAST(%s AS JSON))"
     )
 

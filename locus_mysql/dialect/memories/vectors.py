@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..statement import Param, Statement
-from ..template import Statements
 from .filters import Condition
 from .ranges import Range
-from .writing import portions
+from .template import MemoryStatements, portions
 
 REMOVE = """
 DELETE v, s
@@ -111,7 +110,7 @@ UPDATE {scopes} s
   JOIN (SELECT c.tenant, c.path, MAX(c.stamp) AS newest
           FROM {codes} c
          WHERE c.tenant = %s AND c.path = %s AND c.code IS NULL
-           AND c.stamp < TIMESTAMPDIFF(MICROSECOND, '2000-01-01', UTC_TIMESTAMP(6)) - %s
+           AND c.stamp < {CLOCK} - %s
          GROUP BY c.tenant, c.path) AS old ON old.tenant = s.tenant AND old.path = s.path
    SET s.purged = GREATEST(s.purged, old.newest)
 """
@@ -123,7 +122,7 @@ DELETE c FROM {codes} c
 REMOVED = """
 SELECT DISTINCT c.tenant, c.path FROM {codes} c
  WHERE c.tenant = %s AND c.code IS NULL
-   AND c.stamp < TIMESTAMPDIFF(MICROSECOND, '2000-01-01', UTC_TIMESTAMP(6)) - %s
+   AND c.stamp < {CLOCK} - %s
  LIMIT %s
 """
 
@@ -153,7 +152,7 @@ class VectorRow:
     expires: bool = False
 
 
-class VectorStatements(Statements):
+class VectorStatements(MemoryStatements):
     """Writing embeddings and finding the nearest."""
 
     def replace(
@@ -167,16 +166,16 @@ class VectorStatements(Statements):
             rows: Their embeddings; those without any then have none.
         """
         return (
-            *self._over_keys(REMOVE.replace("<gone>", ""), tenant, keys),
-            *self._over_keys(REMOVE_CODES.replace("<gone>", ""), tenant, keys),
+            *self.over_keys(REMOVE.replace("<gone>", ""), tenant, keys),
+            *self.over_keys(REMOVE_CODES.replace("<gone>", ""), tenant, keys),
             *self._add(tenant, rows),
         )
 
     def remove_gone(self, tenant: str, keys: Sequence[tuple[bytes, bytes]]) -> tuple[Statement, ...]:
         """Remove the embeddings of those of these items that are no longer there. The scopes must be locked."""
         return (
-            *self._over_keys(REMOVE.replace("<gone>", GONE.replace("?", "v")), tenant, keys),
-            *self._over_keys(REMOVE_CODES.replace("<gone>", GONE.replace("?", "c")), tenant, keys),
+            *self.over_keys(REMOVE.replace("<gone>", GONE.replace("?", "v")), tenant, keys),
+            *self.over_keys(REMOVE_CODES.replace("<gone>", GONE.replace("?", "c")), tenant, keys),
         )
 
     def remove_range(self, tenant: str, where: Range) -> tuple[Statement, ...]:
@@ -206,7 +205,7 @@ class VectorStatements(Statements):
 
     def known(self, tenant: str, keys: Sequence[tuple[bytes, bytes]]) -> tuple[Statement, ...]:
         """Path, key, digest and embedding of what items have."""
-        return self._over_keys(KNOWN, tenant, keys)
+        return self.over_keys(KNOWN, tenant, keys)
 
     def of_item(self, tenant: str, path: bytes, key: bytes) -> Statement:
         """Place and embedding of what an item has."""
@@ -216,7 +215,7 @@ class VectorStatements(Statements):
         """Path, key, place and embedding of those whose signs agree best with a query's, in any order."""
         text = NEAR.replace("<items>", ITEMS_OF_SIGNS if condition.sql else "").replace("<range>", where.condition("s"))
         params = (sig, tenant, *where.params, len(sig), *condition.params, limit)
-        return Statement(self._text(text.replace("<filter>", condition.sql)), params)
+        return Statement(self._text(text).replace("<filter>", condition.sql), params)
 
     def exact(self, tenant: str, keys: Sequence[tuple[bytes, bytes, int]]) -> tuple[Statement, ...]:
         """Path, key, place and embedding of some."""
@@ -254,12 +253,3 @@ class VectorStatements(Statements):
     def removed(self, tenant: str, age_us: int, limit: int) -> Statement:
         """Tenant and path of namespaces with embeddings removed longer ago than this."""
         return Statement(self._text(REMOVED), (tenant, age_us, limit))
-
-    def _over_keys(self, template: str, tenant: str, keys: Sequence[tuple[bytes, bytes]]) -> tuple[Statement, ...]:
-        return tuple(
-            Statement(
-                self._text(template.replace("<keys>", ", ".join(["(%s, %s, %s)"] * len(some)))),
-                tuple(param for path, key in some for param in (tenant, path, key)),
-            )
-            for some in portions(keys)
-        )

@@ -4,45 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from ..statement import Param, Statement
-from ..template import Statements
 from .ranges import Range
-
-T = TypeVar("T")
-
-#: At most this many rows are written by one statement. So a batch takes few texts of statements, which are kept.
-ROWS_PER_STATEMENT = 100
-
-#: An item that has not expired, for the alias ``i``.
-LIVE = "(i.expires_at IS NULL OR i.expires_at > UTC_TIMESTAMP(6))"
-
-#: The server's clock in microseconds.
-CLOCK = "TIMESTAMPDIFF(MICROSECOND, '2000-01-01', UTC_TIMESTAMP(6))"
+from .template import MemoryStatements, portions
 
 # Lock namespaces, in the order of their paths so that writers do not wait for each other in a circle, and raise their
 # stamps.
-TOUCH = f"""
-INSERT INTO {{scopes}} (tenant, path, stamp, purged)
+TOUCH = """
+INSERT INTO {scopes} (tenant, path, stamp, purged)
 VALUES <rows>
     ON DUPLICATE KEY UPDATE stamp = GREATEST(stamp + 1, {CLOCK})
 """
-TOUCH_ROW = f"(%s, %s, {CLOCK}, 0)"
-
-# The same for namespaces that are there, from a range.
-TOUCH_RANGE = f"""
-UPDATE {{scopes}} s
-   SET s.stamp = GREATEST(s.stamp + 1, {CLOCK})
- WHERE s.tenant = %s<range>
- ORDER BY s.path
-"""
+TOUCH_ROW = "(%s, %s, {CLOCK}, 0)"
 
 # Undo the batch, with error 3141, unless an item has this version; 0 stands for no item.
 GUARD = """
 SELECT CAST(IF(COALESCE((SELECT i.version FROM {items} i
-                          WHERE i.tenant = %s AND i.path = %s AND i.item_key = %s AND <live>), 0) = %s, '1', '') AS JSON)
-""".replace("<live>", LIVE)
+                          WHERE i.tenant = %s AND i.path = %s AND i.item_key = %s AND {LIVE}), 0) = %s,
+               '1', '') AS JSON)
+"""
 
 # An expired item starts anew. The assignments run left to right; expires_at comes after those that read it.
 PUT = """
@@ -64,17 +45,17 @@ VALUES <rows> AS fresh
 PUT_ROW = """(%s, %s, %s, %s, %s, 1, %s, NULL, %s, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6),
         UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND)"""
 
-DELETE_LIVE = f"DELETE i FROM {{items}} i WHERE (i.tenant, i.path, i.item_key) IN (<keys>) AND {LIVE}"
+DELETE_LIVE = "DELETE i FROM {items} i WHERE (i.tenant, i.path, i.item_key) IN (<keys>) AND {LIVE}"
 DELETE_EXPIRED = """
 DELETE i FROM {items} i
  WHERE (i.tenant, i.path, i.item_key) IN (<keys>) AND i.expires_at <= UTC_TIMESTAMP(6)
 """
-DELETE_RANGE_LIVE = f"DELETE i FROM {{items}} i WHERE i.tenant = %s<range> AND {LIVE}"
+DELETE_RANGE_LIVE = "DELETE i FROM {items} i WHERE i.tenant = %s<range> AND {LIVE}"
 DELETE_RANGE = "DELETE i FROM {items} i WHERE i.tenant = %s<range>"
 
 # Give items that expire their whole time again.
-REFRESH = f"""
-UPDATE {{items}} i
+REFRESH = """
+UPDATE {items} i
    SET i.expires_at = UTC_TIMESTAMP(6) + INTERVAL i.ttl_us MICROSECOND
  WHERE (i.tenant, i.path, i.item_key) IN (<keys>) AND i.ttl_us IS NOT NULL AND {LIVE}
 """
@@ -140,7 +121,7 @@ class ItemRow:
         return (self.path, self.key, self.value, self.metadata, self.ttl_us, self.text, unindexed, self.ttl_us)
 
 
-class WritingStatements(Statements):
+class WritingStatements(MemoryStatements):
     """Writing, refreshing and deleting items."""
 
     def touch(self, tenant: str, paths: Sequence[bytes]) -> tuple[Statement, ...]:
@@ -152,10 +133,6 @@ class WritingStatements(Statements):
             )
             for some in portions(sorted(set(paths)))
         )
-
-    def touch_range(self, tenant: str, where: Range) -> Statement:
-        """The same for the namespaces of a range that are there."""
-        return Statement(self._text(TOUCH_RANGE.replace("<range>", where.condition("s"))), (tenant, *where.params))
 
     def guard(self, tenant: str, path: bytes, key: bytes, version: int) -> Statement:
         """Undo the batch unless an item has this version; 0: unless there is none."""
@@ -218,20 +195,3 @@ class WritingStatements(Statements):
         """Index the text of items written since; of all tenants."""
         locking = " FOR UPDATE SKIP LOCKED" if skip_locked else ""
         return Statement(self._text(INDEX_PENDING.replace("<locking>", locking)), (limit,))
-
-    def over_keys(
-        self, template: str, tenant: str, keys: Sequence[tuple[bytes, bytes]], at_once: int = ROWS_PER_STATEMENT
-    ) -> tuple[Statement, ...]:
-        """A statement about items, for as many of them as one may name."""
-        return tuple(
-            Statement(
-                self._text(template.replace("<keys>", ", ".join(["(%s, %s, %s)"] * len(some)))),
-                tuple(param for path, key in some for param in (tenant, path, key)),
-            )
-            for some in portions(keys, at_once)
-        )
-
-
-def portions(rows: Sequence[T], at_once: int = ROWS_PER_STATEMENT) -> list[Sequence[T]]:
-    """Rows, as many at a time as a statement may name."""
-    return [rows[start : start + at_once] for start in range(0, len(rows), at_once)]

@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeAlias
 from .coding import decode_vector
 from .numeric import np
 
-#: ``cosine``: the cosine of the angle, from -1 to 1. ``dot``: the inner product. ``euclidean``: 1 / (1 + distance), from
-#: 0 to 1. More is nearer, always.
+#: ``cosine``: the cosine of the angle, from -1 to 1. ``dot``: the inner product. ``euclidean``: 1 / (1 + distance),
+#: from 0 to 1. More is nearer, always.
 Metric: TypeAlias = Literal["cosine", "dot", "euclidean"]
 METRICS: tuple[Metric, ...] = ("cosine", "dot", "euclidean")
 

@@ -83,7 +83,9 @@ def holds(field: Any, there: bool, operator: str, operand: Any) -> bool:
     comparable = isinstance(field, str) if isinstance(operand, str) else isinstance(field, int | float)
     if not comparable or isinstance(field, bool):
         return False
-    return bool({"$gt": field > operand, "$gte": field >= operand, "$lt": field < operand, "$lte": field <= operand}[operator])
+    return bool(
+        {"$gt": field > operand, "$gte": field >= operand, "$lt": field < operand, "$lte": field <= operand}[operator]
+    )
 
 
 FILTERS: list[dict[str, Any]] = [
@@ -352,7 +354,7 @@ async def test_word_and_meaning_are_joined_by_their_ranks(memories: Any) -> None
     await memories.put(HERE, "meaning", "a drink", embedding=[1, 0, 0])
     await memories.put(HERE, "both", "green leaves", embedding=[1, 0.1, 0])
     found = await memories.search(query="green", embedding=[1, 0, 0])
-    assert [hit.item.key for hit in found][0] == "both"
+    assert found[0].item.key == "both"
     assert {hit.item.key for hit in found} == {"word", "meaning", "both"}
     assert all(0 < hit.score <= 1 for hit in found)
     assert found[0].score > 0.98
