@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         mysql_checkpointer,
         register,
     )
+    from .integrations.locus.memory import MySQLMemory, SyncMySQLMemory
     from .memories.store import MemoryStore, SyncMemoryStore
 
 __version__ = "0.1.0"
@@ -26,10 +27,12 @@ _HOMES = {
     "MySQLBackend": ".integrations.locus.backend",
     "MySQLCheckpointer": ".integrations.locus.checkpointer",
     "MySQLConfig": ".config",
+    "MySQLMemory": ".integrations.locus.memory",
     "SyncCheckpointStore": ".checkpoints.store",
     "SyncMemoryStore": ".memories.store",
     "SyncMySQLBackend": ".integrations.locus.backend",
     "SyncMySQLCheckpointer": ".integrations.locus.checkpointer",
+    "SyncMySQLMemory": ".integrations.locus.memory",
     "mysql_checkpointer": ".integrations.locus.checkpointer",
     "register": ".integrations.locus.checkpointer",
     "register_driver": ".drivers.registry",
@@ -42,10 +45,12 @@ __all__ = [
     "MySQLBackend",
     "MySQLCheckpointer",
     "MySQLConfig",
+    "MySQLMemory",
     "SyncCheckpointStore",
     "SyncMemoryStore",
     "SyncMySQLBackend",
     "SyncMySQLCheckpointer",
+    "SyncMySQLMemory",
     "__version__",
     "mysql_checkpointer",
     "register",
