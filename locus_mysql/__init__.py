@@ -4,8 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .checkpoints.branching import ThreadBranched
+    from .checkpoints.conditions import NO_CHECKPOINT
     from .checkpoints.store import CheckpointStore, SyncCheckpointStore
     from .config import MySQLConfig
+    from .database.database import Database
     from .drivers.registry import register_driver
     from .errors import LocusMySQLError
     from .integrations.locus.backend import MySQLBackend, SyncMySQLBackend
@@ -21,7 +24,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "NO_CHECKPOINT": ".checkpoints.conditions",
     "CheckpointStore": ".checkpoints.store",
+    "Database": ".database.database",
     "LocusMySQLError": ".errors",
     "MemoryStore": ".memories.store",
     "MySQLBackend": ".integrations.locus.backend",
@@ -31,6 +36,7 @@ _HOMES = {
     "SyncCheckpointStore": ".checkpoints.store",
     "SyncMemoryStore": ".memories.store",
     "SyncMySQLBackend": ".integrations.locus.backend",
+    "ThreadBranched": ".checkpoints.branching",
     "SyncMySQLCheckpointer": ".integrations.locus.checkpointer",
     "SyncMySQLMemory": ".integrations.locus.memory",
     "mysql_checkpointer": ".integrations.locus.checkpointer",
@@ -39,7 +45,9 @@ _HOMES = {
 }
 
 __all__ = [
+    "NO_CHECKPOINT",
     "CheckpointStore",
+    "Database",
     "LocusMySQLError",
     "MemoryStore",
     "MySQLBackend",
@@ -51,6 +59,7 @@ __all__ = [
     "SyncMySQLBackend",
     "SyncMySQLCheckpointer",
     "SyncMySQLMemory",
+    "ThreadBranched",
     "__version__",
     "mysql_checkpointer",
     "register",

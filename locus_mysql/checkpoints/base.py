@@ -1,9 +1,12 @@
-"""What all operations stand on: the options, the statements, and what this process remembers of its threads."""
+"""What all operations need: the options, the statements, and what this process remembers of its threads."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..config import MySQLConfig
-from ..dialect import Dialect
+from ..dialect.checkpoints.dialect import CheckpointDialect
+from .leases import LeaseOperations, Turns
 from .memory import ThreadMemory
 
 
@@ -15,8 +18,10 @@ class OperationsBase:
         dialect: The statements.
     """
 
-    def __init__(self, config: MySQLConfig, dialect: Dialect) -> None:
+    def __init__(self, config: MySQLConfig, dialect: CheckpointDialect) -> None:
         self.config = config
         self.sql = dialect
         self.memory = ThreadMemory(config.cache_bytes)
+        self.leases = LeaseOperations(dialect)
+        self.turns: Turns[Any] = Turns()
         self.ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)

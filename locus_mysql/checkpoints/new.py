@@ -36,6 +36,7 @@ class NewCheckpoint:
         metadata: For queries.
         provisional: Whether a later save will supersede it, and it be deleted then.
         oldest_at: The time of the state's oldest message, as text in UTC.
+        token: The token that its row shall have, 16 random bytes; drawn if None.
     """
 
     encode: Callable[[object], Encoded]
@@ -44,3 +45,4 @@ class NewCheckpoint:
     metadata: object = None
     provisional: bool = False
     oldest_at: str | None = None
+    token: bytes | None = None

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
-from ..config import MySQLConfig
+from pydantic import SecretStr
+
+from ..config import Keywords, MySQLConfig
+from ..database.database import Database, share
 from ..database.methods import awaited, blocking
-from ..database.surface import AsyncSurface, SyncSurface, configure
-from ..dialect import Dialect
+from ..dialect.checkpoints.dialect import CheckpointDialect
 from ..dialect.checkpoints.tables import Kind
 from ..engine.operation import Operation
+from .arguments import check_thread_id
 from .coding.codec import check_json_object, encode
 from .coding.delta import Delta
+from .conditions import Expected, expecting
+from .memory import ThreadKey
 from .new import Encoded, NewCheckpoint
 from .operations import CheckpointOperations
 from .records import CheckpointInfo, DiskUsage, Health, HistoryEntry, SearchHit, decode_state_text
 from .searchable import text_of_plain
+from .turns import AsyncTurns, SyncTurns
 
 State = dict[str, Any]
 
@@ -32,7 +38,8 @@ class StoreOperations:
         self.config = config
         self.kind = kind
         self._tenant = config.tenant
-        dialect = Dialect(config.table_prefix, kind, search=config.search, search_parser=config.search_parser)
+        dialect = CheckpointDialect(config.table_prefix, kind, search=config.search, search_parser=config.search_parser)
+        self.schema = dialect.schema
         self.checkpoints = CheckpointOperations(config, dialect)
 
     def save(
@@ -41,6 +48,8 @@ class StoreOperations:
         data: State,
         checkpoint_id: str | None = None,
         metadata: dict[str, Any] | None = None,
+        *,
+        expected: Expected = None,
     ) -> Operation[str]:
         """Store a state as the newest checkpoint of a thread.
 
@@ -49,11 +58,15 @@ class StoreOperations:
             data: A dict of JSON values. What is loaded is equal to it, in the same order.
             checkpoint_id: 1 to 128 characters. A random one if None. If the thread has it, it moves to this state.
             metadata: A dict of JSON values for queries, at most 65,536 bytes as JSON.
+            expected: The id of the checkpoint that must be the thread's newest, `NO_CHECKPOINT` if there must be none;
+                if it is not so, nothing is saved.
 
         Returns:
             The checkpoint's id.
 
         Raises:
+            Conflict: Another checkpoint is the newest than the one expected; both are named.
+            TurnLost: The `turn` that the call is in is over.
             InvalidInput: An argument cannot be stored exactly.
             StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
         """
@@ -64,7 +77,11 @@ class StoreOperations:
 
         encoded = Encoded(encode(data))
         new = NewCheckpoint(lambda _: encoded, text, checkpoint_id, metadata)
-        return (yield from self.checkpoints.save(self._tenant, thread_id, new))
+        return (yield from self.checkpoints.save(self._tenant, thread_id, new, expecting(expected)))
+
+    def place(self, thread_id: str) -> ThreadKey:
+        """Where a thread is: its tenant and its id."""
+        return self._tenant, check_thread_id(thread_id)
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[State | None]:
         """The state of a checkpoint, or of the newest of a thread; None if there is none.
@@ -166,12 +183,12 @@ class StoreOperations:
         return (yield from self.checkpoints.forget_tenant(self._tenant))
 
 
-class CheckpointStore(AsyncSurface[StoreOperations]):
+class CheckpointStore(AsyncTurns[StoreOperations]):
     """Versioned states of threads, as plain dicts, in MySQL. Every save is a checkpoint that can be loaded again.
 
     Args:
-        config: The options; or give them as keywords.
-        options: Options of `MySQLConfig`.
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
+        options: Options of `MySQLConfig`; with a `Database`, those of a store.
 
     Example:
         ```python
@@ -183,8 +200,11 @@ class CheckpointStore(AsyncSurface[StoreOperations]):
         ```
     """
 
-    def __init__(self, config: MySQLConfig | None = None, **options: Any) -> None:
-        super().__init__(StoreOperations(configure(config, options)))
+    def __init__(
+        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
+    ) -> None:
+        database, config, owned = share(where, options)
+        super().__init__(StoreOperations(config), database, owned=owned)
 
     save = awaited(StoreOperations.save)
     load = awaited(StoreOperations.load)
@@ -206,16 +226,19 @@ class CheckpointStore(AsyncSurface[StoreOperations]):
     forget_tenant = awaited(StoreOperations.forget_tenant)
 
 
-class SyncCheckpointStore(SyncSurface[StoreOperations]):
+class SyncCheckpointStore(SyncTurns[StoreOperations]):
     """`CheckpointStore` without an event loop: the same methods, blocking. Safe to share between threads.
 
     Args:
-        config: The options; or give them as keywords.
-        options: Options of `MySQLConfig`.
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
+        options: Options of `MySQLConfig`; with a `Database`, those of a store.
     """
 
-    def __init__(self, config: MySQLConfig | None = None, **options: Any) -> None:
-        super().__init__(StoreOperations(configure(config, options)))
+    def __init__(
+        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
+    ) -> None:
+        database, config, owned = share(where, options)
+        super().__init__(StoreOperations(config), database, owned=owned)
 
     save = blocking(StoreOperations.save)
     load = blocking(StoreOperations.load)

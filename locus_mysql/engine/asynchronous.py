@@ -7,12 +7,12 @@ import threading
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
-from ..config import MySQLConfig
-from ..dialect import Dialect
+from ..config import ConnectionOptions
+from ..dialect import Schema
 from ..drivers.interface import AsyncConnection, DriverError, ServerError
 from ..drivers.registry import find_driver
 from .at_fork import tell_at_fork
-from .bootstrap import ensure_schema
+from .bootstrap import DDLMode, ensure_schema
 from .operation import Batch, Operation, Results, Undone
 from .pool import AsyncPool
 from .retry import Retry, unexpected
@@ -27,30 +27,35 @@ class AsyncEngine:
 
     Args:
         config: The options.
-        dialect: The statements that make and check the tables.
     """
 
-    def __init__(self, config: MySQLConfig, dialect: Dialect) -> None:
+    def __init__(self, config: ConnectionOptions) -> None:
         self._config = config
-        self._dialect = dialect
         self._driver = find_driver(config.driver)
         self._topology = Topology(config.endpoints)
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPool] = WeakKeyDictionary()
         self._abandoned: list[object] = []
-        self._lock = threading.Lock()  # of _pools: loops of other threads open theirs meanwhile
-        self._ready = False
+        self._lock = (
+            threading.Lock()
+        )  # guards _pools: the event loops of other threads open pools of their own at the same time
+        self._ready: set[tuple[Schema, DDLMode]] = set()
         self._reached = False
         tell_at_fork(self)
 
-    async def run(self, operation: Operation[T]) -> T:
-        """Carry out an operation; the first one makes sure of the tables.
+    async def run(self, operation: Operation[T], schema: Schema | None = None, ddl_mode: DDLMode = "create") -> T:
+        """Carry out an operation.
+
+        Args:
+            operation: What to do.
+            schema: The tables it needs. They are made or checked before the first operation that needs them.
+            ddl_mode: Whether they may be made; see `ensure_schema`.
 
         Raises:
-            LocusMySQLError: What to do is in the message.
+            LocusMySQLError: Its message says what to do.
         """
-        if not self._ready:
-            await self._drive(ensure_schema(self._config, self._dialect))
-            self._ready = True
+        if schema is not None and (schema, ddl_mode) not in self._ready:
+            await self._drive(ensure_schema(self._config, schema, ddl_mode))
+            self._ready.add((schema, ddl_mode))
         return await self._drive(operation)
 
     async def close(self) -> None:
@@ -69,7 +74,7 @@ class AsyncEngine:
     def begin_in_child(self) -> None:
         """After a fork: leave the parent's pools alone, and the lock, which a thread of the parent may hold for ever.
 
-        The pools are not freed, as freeing might speak on their connections.
+        The pools are not freed, because a library might send something on their connections when these are freed.
         """
         self._abandoned.append(self._pools)
         self._pools = WeakKeyDictionary()
@@ -137,6 +142,6 @@ async def _carry_out(connection: AsyncConnection, batch: Batch, retry: Retry) ->
         if is_transaction(batch) and not connection.closed:
             try:
                 await connection.execute((ROLLBACK,))
-            except DriverError:  # the transaction may be open still: nobody else may go on in it
+            except DriverError:  # the transaction may still be open, and nobody else may go on in it
                 connection.abort()
         raise

@@ -19,18 +19,18 @@ from ..errors import (
 from .topology import NoPrimary, NotAMember
 
 if TYPE_CHECKING:
-    from ..config import MySQLConfig
+    from ..config import ConnectionOptions
 
 # Numbers: https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
 DUPLICATE = 1062
 
-#: What the guards of batches fail with: "Invalid JSON text", which they give where a lock was not had.
+#: The error by which the guards of batches fail where a lock was not taken: "Invalid JSON text".
 GUARD_FAILED = 3141
 
-#: Somebody ended the statement with ``KILL QUERY``; the same may be carried out when it is sent again.
+#: Somebody ended the statement with ``KILL QUERY``. It may succeed when it is sent again.
 INTERRUPTED = 1317
 
-#: The transaction was undone; the same again may succeed.
+#: The transaction was undone. It may succeed when it is tried again.
 CONTENTION = frozenset(
     {
         1205,  # lock wait timeout
@@ -46,7 +46,7 @@ CONTENTION = frozenset(
 #: The server takes no more connections for the moment.
 CROWDED = frozenset({1040, 1203, 1226})
 
-#: The server takes no writes: perhaps a replica, or a primary that moved.
+#: The server takes no writes. It may be a replica, or have been the primary before.
 READ_ONLY = frozenset({1290, 1792, 1836, 3100})
 
 _AUTHENTICATION = frozenset({1045, 1251, 1698, 1820, 1862, 3118, 3955})
@@ -56,8 +56,8 @@ _LAYOUT = frozenset({1048, 1054, 1136, 1176, 1191, 1364})
 _PACKET = frozenset({1153, 1301, 3038})
 
 
-def may_pass(error: DriverError, config: MySQLConfig) -> bool:
-    """Whether the same may succeed when tried again."""
+def may_pass(error: DriverError, config: ConnectionOptions) -> bool:
+    """Whether what failed with this error may succeed when it is tried again."""
     if isinstance(error, NoPrimary):
         return any(may_pass(reason, config) for reason in error.reasons)
     if isinstance(error, ConnectionLost | NotAMember):
@@ -69,7 +69,7 @@ def may_pass(error: DriverError, config: MySQLConfig) -> bool:
     return False
 
 
-def explain(error: DriverError, config: MySQLConfig) -> LocusMySQLError:
+def explain(error: DriverError, config: ConnectionOptions) -> LocusMySQLError:
     """The error to show the caller: what happened, to which thing, and what to do."""
     where = ", ".join(str(endpoint) for endpoint in config.endpoints)
     if isinstance(error, NoPrimary):
@@ -107,8 +107,8 @@ def explain(error: DriverError, config: MySQLConfig) -> LocusMySQLError:
         )
     if number in _LAYOUT:
         return SchemaMismatch(
-            f"The tables with prefix {config.table_prefix!r} in database {config.database!r} do not have the layout "
-            f"this version uses: {words}. Compare them with `python -m locus_mysql schema`."
+            f"A table in database {config.database!r} does not have the layout that this version uses: {words}. "
+            "Compare the tables with `python -m locus_mysql schema`."
         )
     if number in READ_ONLY:
         return ReadOnlyServer(
@@ -129,7 +129,7 @@ def explain(error: DriverError, config: MySQLConfig) -> LocusMySQLError:
     return SetupError(f"MySQL at {where} refused a statement: {words}.")
 
 
-def _explain_all(error: NoPrimary, where: str, config: MySQLConfig) -> LocusMySQLError:
+def _explain_all(error: NoPrimary, where: str, config: ConnectionOptions) -> LocusMySQLError:
     kinds = {type(explain(reason, config)) for reason in error.reasons}
     if kinds == {ReadOnlyServer}:
         return ReadOnlyServer(
@@ -145,5 +145,5 @@ def _explain_all(error: NoPrimary, where: str, config: MySQLConfig) -> LocusMySQ
 
 
 def _clause(error: DriverError) -> str:
-    """The error's words, to stand within a sentence."""
+    """The error's words, without the full stop, as part of a sentence."""
     return str(error).rstrip(".")

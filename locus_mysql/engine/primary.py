@@ -1,7 +1,8 @@
-"""Connections to the primary among several servers: opening them, and keeping to it.
+"""Connections to the primary among several servers: opening them, and leaving a server that is no longer the primary.
 
-A server may cease to be the primary while connections to it are open, and goes on to answer reads, later with less
-than the new primary has. So each packet begins with a statement that fails there, and nothing behind it is carried out.
+A server may cease to be the primary while connections to it are open. It then goes on to answer reads, and soon lacks
+what the new primary has. So each packet begins with a statement that fails there, and nothing that follows it in the
+packet is carried out.
 """
 
 from __future__ import annotations
@@ -9,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from ..config import MySQLConfig
+from ..config import ConnectionOptions, Endpoint
 from ..dialect import Statement
 from ..dialect.servers import ONLY_WHERE_WRITTEN
 from ..drivers.interface import (
     AsyncConnection,
     Driver,
     DriverError,
-    Endpoint,
     Result,
     ServerError,
     SyncConnection,
@@ -97,12 +97,12 @@ class AsyncPrimary:
         self._connection.abort()
 
 
-def connect(config: MySQLConfig, driver: Driver, topology: Topology) -> SyncConnection:
+def connect(config: ConnectionOptions, driver: Driver, topology: Topology) -> SyncConnection:
     """Open a connection to the only server, or to the primary of several.
 
     Raises:
-        NoPrimary: None of several is a working primary; with the reasons of all.
-        DriverError: The only server was not reached, or refused.
+        NoPrimary: None of several servers is a working primary. It holds the reason of each.
+        DriverError: The only server was not reached, or refused the connection.
     """
     order = topology.order()
     if not topology.several:
@@ -116,7 +116,7 @@ def connect(config: MySQLConfig, driver: Driver, topology: Topology) -> SyncConn
     raise NoPrimary(reasons)
 
 
-async def connect_async(config: MySQLConfig, driver: Driver, topology: Topology) -> AsyncConnection:
+async def connect_async(config: ConnectionOptions, driver: Driver, topology: Topology) -> AsyncConnection:
     """As `connect`."""
     order = topology.order()
     if not topology.several:
@@ -130,10 +130,11 @@ async def connect_async(config: MySQLConfig, driver: Driver, topology: Topology)
     raise NoPrimary(reasons)
 
 
-def replaced(config: MySQLConfig, driver: Driver, topology: Topology, silent: Endpoint) -> bool:
+def replaced(config: ConnectionOptions, driver: Driver, topology: Topology, silent: Endpoint) -> bool:
     """Whether another server is the primary by now, while this one gives no answer.
 
-    It may be just slow, and where several servers take writes another one proves nothing; so it is asked as well.
+    The silent server may just be slow, and where several servers take writes, it proves nothing that another one does.
+    So the silent one is asked as well.
     """
     brief = _brief(config)
     for endpoint in topology.others(silent):
@@ -148,7 +149,7 @@ def replaced(config: MySQLConfig, driver: Driver, topology: Topology, silent: En
     return False
 
 
-async def replaced_async(config: MySQLConfig, driver: Driver, topology: Topology, silent: Endpoint) -> bool:
+async def replaced_async(config: ConnectionOptions, driver: Driver, topology: Topology, silent: Endpoint) -> bool:
     """As `replaced`."""
     brief = _brief(config)
     for endpoint in topology.others(silent):
@@ -163,12 +164,14 @@ async def replaced_async(config: MySQLConfig, driver: Driver, topology: Topology
     return False
 
 
-def _brief(config: MySQLConfig) -> MySQLConfig:
+def _brief(config: ConnectionOptions) -> ConnectionOptions:
     limits = ("connect_timeout_s", "read_timeout_s", "write_timeout_s")
     return config.model_copy(update={name: min(getattr(config, name), BRIEFLY_S) for name in limits})
 
 
-def _connect_to_primary(config: MySQLConfig, driver: Driver, topology: Topology, endpoint: Endpoint) -> SyncPrimary:
+def _connect_to_primary(
+    config: ConnectionOptions, driver: Driver, topology: Topology, endpoint: Endpoint
+) -> SyncPrimary:
     try:
         connection = driver.connect(config, endpoint)
         try:
@@ -193,7 +196,7 @@ def _connect_to_primary(config: MySQLConfig, driver: Driver, topology: Topology,
 
 
 async def _connect_to_primary_async(
-    config: MySQLConfig, driver: Driver, topology: Topology, endpoint: Endpoint
+    config: ConnectionOptions, driver: Driver, topology: Topology, endpoint: Endpoint
 ) -> AsyncPrimary:
     try:
         connection = await driver.connect_async(config, endpoint)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from typing import TypeVar
 
-from ..config import MySQLConfig
-from ..dialect import Dialect
+from ..config import ConnectionOptions
+from ..dialect import Schema
 from ..drivers.interface import DriverError, ServerError, SyncConnection
 from ..drivers.registry import find_driver
 from .at_fork import tell_at_fork
-from .bootstrap import ensure_schema
+from .bootstrap import DDLMode, ensure_schema
 from .operation import Batch, Operation, Results, Undone
 from .pool import SyncPool
 from .retry import Retry, unexpected
@@ -25,28 +25,31 @@ class SyncEngine:
 
     Args:
         config: The options.
-        dialect: The statements that make and check the tables.
     """
 
-    def __init__(self, config: MySQLConfig, dialect: Dialect) -> None:
+    def __init__(self, config: ConnectionOptions) -> None:
         self._config = config
-        self._dialect = dialect
         self._driver = find_driver(config.driver)
         self._topology = Topology(config.endpoints)
         self._pool = SyncPool(config, self._driver, self._topology)
         self._abandoned: list[object] = []
-        self._ready = False
+        self._ready: set[tuple[Schema, DDLMode]] = set()
         tell_at_fork(self)
 
-    def run(self, operation: Operation[T]) -> T:
-        """Carry out an operation; the first one makes sure of the tables.
+    def run(self, operation: Operation[T], schema: Schema | None = None, ddl_mode: DDLMode = "create") -> T:
+        """Carry out an operation.
+
+        Args:
+            operation: What to do.
+            schema: The tables it needs. They are made or checked before the first operation that needs them.
+            ddl_mode: Whether they may be made; see `ensure_schema`.
 
         Raises:
-            LocusMySQLError: What to do is in the message.
+            LocusMySQLError: Its message says what to do.
         """
-        if not self._ready:
-            self._drive(ensure_schema(self._config, self._dialect))
-            self._ready = True
+        if schema is not None and (schema, ddl_mode) not in self._ready:
+            self._drive(ensure_schema(self._config, schema, ddl_mode))
+            self._ready.add((schema, ddl_mode))
         return self._drive(operation)
 
     def close(self) -> None:
@@ -103,6 +106,6 @@ def _carry_out(connection: SyncConnection, batch: Batch, retry: Retry) -> Result
         if is_transaction(batch) and not connection.closed:
             try:
                 connection.execute((ROLLBACK,))
-            except DriverError:  # the transaction may be open still: nobody else may go on in it
+            except DriverError:  # the transaction may still be open, and nobody else may go on in it
                 connection.abort()
         raise

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, Unpack, cast
 
-from ..config import MySQLConfig
+from pydantic import SecretStr
+
+from ..config import Keywords, MySQLConfig
+from ..database.database import Database, share
 from ..dialect.memories.dialect import MemoryDialect
 from ..dialect.memories.filters import condition_of
 from ..dialect.memories.ranges import Range
@@ -30,7 +33,7 @@ from .nearest import NearestOperations
 from .paths import WHOLE, check_path, texts_at
 from .reading import ReadingOperations
 from .records import Hits, MemoryItem, Namespace
-from .surface import AsyncMemories, SyncMemories, awaited, blocking, configured
+from .surface import AsyncMemories, SyncMemories, awaited, blocking
 from .vectors.cache import VectorCache
 from .vectors.coding import DIMENSIONS_LIMIT, Coded, decode_vector, encode_vector, floats_of
 from .vectors.scoring import METRICS, Metric, Query
@@ -125,6 +128,7 @@ class MemoryProcedures:
         self.metric: Metric = metric
         self.model = model
         self.sql = MemoryDialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
+        self.schema = self.sql.schema
         self.writing = WritingOperations(config, self.sql)
         self.reading = ReadingOperations(config, self.sql)
         self.nearest = NearestOperations(self.sql, VectorCache(vector_cache_bytes))
@@ -504,7 +508,7 @@ class MemoryStore(AsyncMemories[MemoryProcedures]):
     """What agents know for longer than a conversation, in MySQL: found by key, by field, by word and by meaning.
 
     Args:
-        config: The options; or give them as keywords. ``tenant``, ``ttl_s`` and ``search`` hold for items.
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
         dims: The width of embeddings, 1 to 16,383; without it there are none.
         embed: Embeds a list of texts; sync (then run in a thread) or async. Called outside of any transaction, once for
             each batch, with texts that changed.
@@ -513,7 +517,8 @@ class MemoryStore(AsyncMemories[MemoryProcedures]):
         model: Names the function's model: texts are embedded anew if it is another one.
         vector_cache_bytes: Memory for what repeated searches by meaning compare, about 1 byte for each dimension and
             350 bytes for each embedding; what was least recently used goes.
-        options: Options of `MySQLConfig`.
+        options: Options of `MySQLConfig`, of which ``tenant``, ``ttl_s`` and ``search`` hold for items; with a
+            `Database`, those of a store.
 
     Example:
         ```python
@@ -529,7 +534,7 @@ class MemoryStore(AsyncMemories[MemoryProcedures]):
 
     def __init__(
         self,
-        config: MySQLConfig | None = None,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
         *,
         dims: int | None = None,
         embed: EmbedFunction | None = None,
@@ -537,19 +542,19 @@ class MemoryStore(AsyncMemories[MemoryProcedures]):
         metric: Metric = "cosine",
         model: str = "",
         vector_cache_bytes: int = 268_435_456,
-        **options: Any,
+        **options: Unpack[Keywords],
     ) -> None:
-        super().__init__(
-            MemoryProcedures(
-                configured(config, options),
-                dims=dims,
-                embed=embed,
-                fields=fields,
-                metric=metric,
-                model=model,
-                vector_cache_bytes=vector_cache_bytes,
-            )
+        database, config, owned = share(where, options)
+        procedures = MemoryProcedures(
+            config,
+            dims=dims,
+            embed=embed,
+            fields=fields,
+            metric=metric,
+            model=model,
+            vector_cache_bytes=vector_cache_bytes,
         )
+        super().__init__(procedures, database, owned=owned)
 
     put = awaited(MemoryProcedures.put)
     put_batch = awaited(MemoryProcedures.put_batch)
@@ -574,7 +579,7 @@ class SyncMemoryStore(SyncMemories[MemoryProcedures]):
     """`MemoryStore` without an event loop: the same methods, blocking. Safe to share between threads.
 
     Args:
-        config: See `MemoryStore`, as for the others.
+        where: See `MemoryStore`, as for the others.
         dims: The width of embeddings.
         embed: Embeds a list of texts.
         fields: Paths of what it embeds.
@@ -586,7 +591,7 @@ class SyncMemoryStore(SyncMemories[MemoryProcedures]):
 
     def __init__(
         self,
-        config: MySQLConfig | None = None,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
         *,
         dims: int | None = None,
         embed: EmbedFunction | None = None,
@@ -594,19 +599,19 @@ class SyncMemoryStore(SyncMemories[MemoryProcedures]):
         metric: Metric = "cosine",
         model: str = "",
         vector_cache_bytes: int = 268_435_456,
-        **options: Any,
+        **options: Unpack[Keywords],
     ) -> None:
-        super().__init__(
-            MemoryProcedures(
-                configured(config, options),
-                dims=dims,
-                embed=embed,
-                fields=fields,
-                metric=metric,
-                model=model,
-                vector_cache_bytes=vector_cache_bytes,
-            )
+        database, config, owned = share(where, options)
+        procedures = MemoryProcedures(
+            config,
+            dims=dims,
+            embed=embed,
+            fields=fields,
+            metric=metric,
+            model=model,
+            vector_cache_bytes=vector_cache_bytes,
         )
+        super().__init__(procedures, database, owned=owned)
 
     put = blocking(MemoryProcedures.put)
     put_batch = blocking(MemoryProcedures.put_batch)

@@ -1,34 +1,21 @@
-"""What the public classes share: engines that run their procedures, opening and closing."""
+"""What the public classes share: they run procedures in a database, and embed texts in between."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from ..config import MySQLConfig
-from ..dialect.memories.dialect import MemoryDialect
-from ..engine.asynchronous import AsyncEngine
-from ..engine.synchronous import SyncEngine
-from ..errors import ConfigError
+from ..database.stores import AsyncStore, HasSchema, SyncStore
 from .embedding import EmbedFunction, Procedure, Texts, embed_awaited, embed_blocking
-from .tables import ensure_tables
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class HasProcedures(Protocol):
+class HasProcedures(HasSchema, Protocol):
     """The procedures of a public class."""
-
-    @property
-    def config(self) -> MySQLConfig:
-        """The options in force."""
-
-    @property
-    def sql(self) -> MemoryDialect:
-        """The statements."""
 
     @property
     def embed(self) -> EmbedFunction | None:
@@ -38,37 +25,17 @@ class HasProcedures(Protocol):
 O = TypeVar("O", bound=HasProcedures)  # noqa: E741 - what holds the procedures
 
 
-class AsyncMemories(Generic[O]):
-    """Base of classes whose methods are awaited.
-
-    Args:
-        procedures: What the methods run.
-    """
-
-    def __init__(self, procedures: O) -> None:
-        self._procedures = procedures
-        self._engine = AsyncEngine(*_engine_options(procedures))
-        self._ready = False
-
-    @property
-    def config(self) -> MySQLConfig:
-        """The options in force."""
-        return self._procedures.config
+class AsyncMemories(AsyncStore[O]):
+    """Base of classes whose methods are awaited."""
 
     async def run(self, procedure: Procedure[T]) -> T:
-        """Carry out a procedure; the first one makes sure of the tables."""
-        if not self._ready:
-            await self._engine.run(ensure_tables(self.config, self._procedures.sql.schema))
-            self._ready = True
+        """Carry out a procedure."""
         value: Any = None
         try:
             step = next(procedure)
             while True:
                 try:
-                    if isinstance(step, Texts):
-                        value = await self.embed_texts(step)
-                    else:
-                        value = await self._engine.run(step)
+                    value = await (self.embed_texts(step) if isinstance(step, Texts) else self._run(step))
                 except Exception as error:
                     step = procedure.throw(error)
                 else:
@@ -81,50 +48,20 @@ class AsyncMemories(Generic[O]):
 
     async def embed_texts(self, texts: Texts) -> Sequence[Any]:
         """Embed texts by the store's function."""
-        return await embed_awaited(_embed_of(self._procedures), texts)
-
-    async def close(self) -> None:
-        """Close the connections; the next call opens new ones."""
-        await self._engine.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.close()
-
-    def __repr__(self) -> str:
-        return _described(self, self.config)
+        return await embed_awaited(_embed_of(self._operations), texts)
 
 
-class SyncMemories(Generic[O]):
-    """Base of classes whose methods block. Safe to share between threads.
-
-    Args:
-        procedures: What the methods run.
-    """
-
-    def __init__(self, procedures: O) -> None:
-        self._procedures = procedures
-        self._engine = SyncEngine(*_engine_options(procedures))
-        self._ready = False
-
-    @property
-    def config(self) -> MySQLConfig:
-        """The options in force."""
-        return self._procedures.config
+class SyncMemories(SyncStore[O]):
+    """Base of classes whose methods block. Safe to share between threads."""
 
     def run(self, procedure: Procedure[T]) -> T:
-        """Carry out a procedure; the first one makes sure of the tables."""
-        if not self._ready:
-            self._engine.run(ensure_tables(self.config, self._procedures.sql.schema))
-            self._ready = True
+        """Carry out a procedure."""
         value: Any = None
         try:
             step = next(procedure)
             while True:
                 try:
-                    value = self.embed_texts(step) if isinstance(step, Texts) else self._engine.run(step)
+                    value = self.embed_texts(step) if isinstance(step, Texts) else self._run(step)
                 except Exception as error:
                     step = procedure.throw(error)
                 else:
@@ -137,20 +74,7 @@ class SyncMemories(Generic[O]):
 
     def embed_texts(self, texts: Texts) -> Sequence[Any]:
         """Embed texts by the store's function."""
-        return embed_blocking(_embed_of(self._procedures), texts)
-
-    def close(self) -> None:
-        """Close the connections; the next call opens new ones."""
-        self._engine.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return _described(self, self.config)
+        return embed_blocking(_embed_of(self._operations), texts)
 
 
 def awaited(
@@ -159,7 +83,7 @@ def awaited(
     """A coroutine method that runs a procedure, with its name, signature and documentation."""
 
     async def method(self: AsyncMemories[O], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.run(procedure(self._procedures, *args, **kwargs))
+        return await self.run(procedure(self._operations, *args, **kwargs))
 
     return _dressed(method, procedure)
 
@@ -168,18 +92,9 @@ def blocking(procedure: Callable[Concatenate[O, P], Procedure[T]]) -> Callable[C
     """A method that runs a procedure and waits for it, with its name, signature and documentation."""
 
     def method(self: SyncMemories[O], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self.run(procedure(self._procedures, *args, **kwargs))
+        return self.run(procedure(self._operations, *args, **kwargs))
 
     return _dressed(method, procedure)
-
-
-def configured(config: MySQLConfig | None, options: dict[str, Any]) -> MySQLConfig:
-    """The configuration given, or one of the options given."""
-    if config is None:
-        return MySQLConfig(**options)
-    if options:
-        raise ConfigError("Give either a MySQLConfig or options, not both.")
-    return config
 
 
 M = TypeVar("M", bound=Callable[..., Any])
@@ -200,14 +115,3 @@ def _dressed(method: M, procedure: Callable[..., Procedure[Any]]) -> M:
 def _embed_of(procedures: HasProcedures) -> EmbedFunction:
     assert procedures.embed is not None  # noqa: S101 - a procedure asks for embeddings only where there is a function
     return procedures.embed
-
-
-def _engine_options(procedures: HasProcedures) -> tuple[MySQLConfig, Any]:
-    """What an engine is made with: it is not to look for the tables of checkpoints."""
-    return procedures.config.model_copy(update={"ddl_mode": "off"}), None
-
-
-def _described(store: object, config: MySQLConfig) -> str:
-    """What is being talked to, without anything secret."""
-    where = ", ".join(str(endpoint) for endpoint in config.endpoints)
-    return f"{type(store).__name__}({where}/{config.database}, driver={config.driver!r}, tenant={config.tenant!r})"

@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Literal
 
+from ..dialect import Dialect
 from .reading import ReadingStatements
 from .tables import memory_schema, table_names
 from .vectors import VectorStatements
 from .writing import WritingStatements
 
 
-class MemoryDialect:
+class MemoryDialect(Dialect):
     """The SQL for the tables with one prefix, by what the statements are about.
 
     Args:
@@ -27,9 +28,8 @@ class MemoryDialect:
         search: bool = True,
         search_parser: Literal["default", "ngram"] = "default",
     ) -> None:
-        self.schema = memory_schema(table_prefix, search=search, search_parser=search_parser)
-        self.names = table_names(table_prefix)
-        self._tables = {role: f"`{name}`" for role, name in self.names.items()}
+        schema = memory_schema(table_prefix, search=search, search_parser=search_parser)
+        super().__init__(schema, table_names(table_prefix))
 
     @cached_property
     def writing(self) -> WritingStatements:

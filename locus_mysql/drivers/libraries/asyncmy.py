@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...config import MySQLConfig
+from ...config import ConnectionOptions, Endpoint
 from ...errors import ConfigError
-from ..interface import AsyncConnection, Endpoint, SyncConnection
+from ..interface import AsyncConnection, SyncConnection
 from ..login.pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login
 from ..wire.awaited import AsyncAdapter
 
@@ -19,7 +19,7 @@ class AsyncmyConnection(AsyncAdapter):
         from asyncmy.connection import Connection
 
         config, endpoint = self.config, self.endpoint
-        make: Any = Connection  # its stub lacks what is used here
+        make: Any = Connection  # its type stub lacks what is used here
         self.library = library = make(
             host=endpoint.host,
             port=endpoint.port,
@@ -36,7 +36,7 @@ class AsyncmyConnection(AsyncAdapter):
         )
         if not config.pipeline:
             library._client_flag &= ~CLIENT_MULTI_STATEMENTS  # asyncmy always sets it
-        library._secure = self.private  # before 0.2.14 it does not know of TLS, and a full login fails there
+        library._secure = self.private  # before 0.2.14 it does not notice TLS, and then a full login fails
         before_login(library, self)
         await library.connect()
         after_login(library)
@@ -49,7 +49,7 @@ class AsyncmyConnection(AsyncAdapter):
     def transport(self) -> Any:
         """See `AsyncAdapter.transport`."""
         transport = getattr(self.library, "_transport", None)
-        if transport is None:  # before 0.2.12 it had a stream
+        if transport is None:  # before 0.2.12 it had a stream instead
             transport = getattr(getattr(self.library, "_writer", None), "transport", None)
         return transport
 
@@ -59,14 +59,15 @@ class AsyncmyDriver:
 
     name = "asyncmy"
     library = "asyncmy"
+    blocks = False
 
-    def connect(self, config: MySQLConfig, endpoint: Endpoint) -> SyncConnection:
+    def connect(self, config: ConnectionOptions, endpoint: Endpoint) -> SyncConnection:
         """Refuse: asyncmy has no synchronous side."""
         raise ConfigError(
             "The driver asyncmy works only with async calls. For synchronous calls use the driver "
             "mysql-connector, pymysql or aiomysql."
         )
 
-    async def connect_async(self, config: MySQLConfig, endpoint: Endpoint) -> AsyncConnection:
-        """See `base.Driver.connect_async`."""
+    async def connect_async(self, config: ConnectionOptions, endpoint: Endpoint) -> AsyncConnection:
+        """See `interface.Driver.connect_async`."""
         return await AsyncmyConnection.open(config, endpoint)

@@ -2,17 +2,16 @@
 
 Each library has its own idea of TLS: PyMySQL 1.1 and aiomysql go on in plain text if the server has none,
 asyncmy starts a handshake the server does not expect, Connector/Python's async side cannot check the host
-name. So none is left to decide: before each attempt it is settled whether TLS is used and with which context,
-and `NoTLSOffered` ends an attempt after the server's greeting, before any secret is sent.
+name. So the libraries decide nothing: before each attempt it is settled whether TLS is used and with which context.
+`NoTLSOffered` ends an attempt after the server's greeting, before any secret is sent.
 """
 
 from __future__ import annotations
 
 import ssl
 
-from ...config import MySQLConfig
+from ...config import ConnectionOptions, Endpoint
 from ...errors import ConfigError
-from ..interface import Endpoint
 from ..wire.deadlines import BoundedContext
 
 
@@ -20,7 +19,7 @@ class NoTLSOffered(Exception):
     """The greeting of the server offers no TLS; the connection is dropped unused."""
 
 
-def tls_attempts(config: MySQLConfig, endpoint: Endpoint) -> tuple[ssl.SSLContext | None, ...]:
+def tls_attempts(config: ConnectionOptions, endpoint: Endpoint) -> tuple[ssl.SSLContext | None, ...]:
     """The contexts to try, in order; ``None`` is plain text. The next is tried only after `NoTLSOffered`.
 
     Raises:
@@ -33,7 +32,7 @@ def tls_attempts(config: MySQLConfig, endpoint: Endpoint) -> tuple[ssl.SSLContex
     return (tls_context(config),)
 
 
-def tls_context(config: MySQLConfig) -> ssl.SSLContext:
+def tls_context(config: ConnectionOptions) -> ssl.SSLContext:
     """The context for the configured ``ssl_mode`` and files."""
     context = BoundedContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -42,7 +41,7 @@ def tls_context(config: MySQLConfig) -> ssl.SSLContext:
         context.verify_mode = ssl.CERT_NONE
     elif config.ssl_ca is None:
         context.load_default_certs()
-    # The certificates that MySQL makes for itself lack extensions that RFC 5280 asks for.
+    # The certificates that MySQL makes for itself lack extensions that RFC 5280 demands.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     option = "ssl_ca"
     try:
@@ -57,7 +56,7 @@ def tls_context(config: MySQLConfig) -> ssl.SSLContext:
     return context
 
 
-def no_tls(config: MySQLConfig, endpoint: Endpoint) -> ConfigError:
+def no_tls(config: ConnectionOptions, endpoint: Endpoint) -> ConfigError:
     """What to raise when every attempt ended with `NoTLSOffered`."""
     return ConfigError(
         f"ssl_mode is {config.ssl_mode}, but the server at {endpoint} offers no TLS. Switch TLS on in the "

@@ -8,14 +8,16 @@ import contextlib
 import logging
 import threading
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from typing import Any, Self, cast
+from typing import Any, Self, Unpack, cast
 
 from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
+from pydantic import SecretStr
 
-from ...config import MySQLConfig
+from ...config import Keywords, MySQLConfig
+from ...database.database import Database, share
 from ...errors import ConfigError
 from ...memories.embedding import Texts
-from ...memories.surface import AsyncMemories, SyncMemories, configured
+from ...memories.surface import AsyncMemories, SyncMemories
 from .store_operations import StoreProcedures
 
 #: How often expired items are removed if nothing else is said, in minutes.
@@ -26,7 +28,7 @@ _log = logging.getLogger("locus_mysql")
 
 class _AsyncItems(AsyncMemories[StoreProcedures]):
     async def embed_texts(self, texts: Texts) -> Sequence[Any]:
-        embeddings = cast(Any, self._procedures.embeddings)
+        embeddings = cast(Any, self._operations.embeddings)
         if not texts.query:
             return cast(Sequence[Any], await embeddings.aembed_documents(texts.texts))
         return await asyncio.gather(*(embeddings.aembed_query(text) for text in texts.texts))
@@ -34,7 +36,7 @@ class _AsyncItems(AsyncMemories[StoreProcedures]):
 
 class _SyncItems(SyncMemories[StoreProcedures]):
     def embed_texts(self, texts: Texts) -> Sequence[Any]:
-        embeddings = cast(Any, self._procedures.embeddings)
+        embeddings = cast(Any, self._operations.embeddings)
         if not texts.query:
             return cast(Sequence[Any], embeddings.embed_documents(texts.texts))
         return [embeddings.embed_query(text) for text in texts.texts]
@@ -48,7 +50,7 @@ class AsyncMySQLStore(BaseStore):
     that have expired are never returned, whatever ``omit_expired`` says.
 
     Args:
-        config: The options; or give them as keywords.
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
         index: ``dims``, ``embed`` and ``fields`` of the vectors.
         ttl: ``default_ttl`` and ``sweep_interval_minutes`` in minutes, ``refresh_on_read``.
         options: Options of `MySQLConfig`.
@@ -66,23 +68,29 @@ class AsyncMySQLStore(BaseStore):
 
     def __init__(
         self,
-        config: MySQLConfig | None = None,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
         *,
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,
-        **options: Any,
+        **options: Unpack[Keywords],
     ) -> None:
         self.ttl_config = ttl
         self.index_config = index
-        self._procedures = StoreProcedures(configured(config, options), index, ttl)
-        self._items = _AsyncItems(self._procedures)
+        database, config, owned = share(where, options)
+        self._procedures = StoreProcedures(config, index, ttl)
+        self._items = _AsyncItems(self._procedures, database, owned=owned)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sweeper: asyncio.Task[None] | None = None
 
     @classmethod
     @contextlib.asynccontextmanager
     async def from_conn_string(
-        cls, conn_string: str, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None, **options: Any
+        cls,
+        conn_string: str,
+        *,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        **options: Unpack[Keywords],
     ) -> AsyncIterator[Self]:
         """A store for the time of a block.
 
@@ -92,7 +100,7 @@ class AsyncMySQLStore(BaseStore):
             ttl: See the class.
             options: Options of `MySQLConfig`.
         """
-        async with cls(index=index, ttl=ttl, **{**options, "dsn": conn_string}) as store:
+        async with cls(conn_string, index=index, ttl=ttl, **options) as store:
             yield store
 
     async def setup(self) -> None:
@@ -176,7 +184,7 @@ class MySQLStore(BaseStore):
     """`AsyncMySQLStore` without an event loop. Safe to share between threads; ``abatch`` runs in one.
 
     Args:
-        config: See `AsyncMySQLStore`, as for the others.
+        where: See `AsyncMySQLStore`, as for the others.
         index: ``dims``, ``embed`` and ``fields`` of the vectors.
         ttl: When items expire.
         options: Options of `MySQLConfig`.
@@ -186,23 +194,29 @@ class MySQLStore(BaseStore):
 
     def __init__(
         self,
-        config: MySQLConfig | None = None,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
         *,
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,
-        **options: Any,
+        **options: Unpack[Keywords],
     ) -> None:
         self.ttl_config = ttl
         self.index_config = index
-        self._procedures = StoreProcedures(configured(config, options), index, ttl)
-        self._items = _SyncItems(self._procedures)
+        database, config, owned = share(where, options)
+        self._procedures = StoreProcedures(config, index, ttl)
+        self._items = _SyncItems(self._procedures, database, owned=owned)
         self._sweeper: threading.Thread | None = None
         self._stop = threading.Event()
 
     @classmethod
     @contextlib.contextmanager
     def from_conn_string(
-        cls, conn_string: str, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None, **options: Any
+        cls,
+        conn_string: str,
+        *,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        **options: Unpack[Keywords],
     ) -> Iterator[Self]:
         """A store for the time of a block.
 
@@ -212,7 +226,7 @@ class MySQLStore(BaseStore):
             ttl: See the class.
             options: Options of `MySQLConfig`.
         """
-        with cls(index=index, ttl=ttl, **{**options, "dsn": conn_string}) as store:
+        with cls(conn_string, index=index, ttl=ttl, **options) as store:
             yield store
 
     def setup(self) -> None:

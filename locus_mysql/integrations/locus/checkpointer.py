@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 import logging
+import os
+import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal, TypeAlias, Unpack, cast, get_args
 
 from locus.core.messages import Role
 from locus.core.protocols import CheckpointerCapabilities
 from locus.core.state import AgentState
 from locus.memory.checkpointer import BaseCheckpointer
 from locus.memory.retention import oldest_message_time, trim_messages
+from pydantic import SecretStr
 
 from ...checkpoints.arguments import check_limit, check_thread_id
+from ...checkpoints.branching import ThreadBranched
 from ...checkpoints.coding.delta import Delta
+from ...checkpoints.conditions import Condition, Expected, expecting
+from ...checkpoints.memory import ThreadKey
 from ...checkpoints.new import Encoded, NewCheckpoint
 from ...checkpoints.operations import CheckpointOperations
 from ...checkpoints.records import HistoryEntry
 from ...checkpoints.rows import as_sql_time
 from ...checkpoints.searchable import joined
-from ...config import MySQLConfig
+from ...checkpoints.turns import AsyncTurns, SyncTurns
+from ...config import Keywords, MySQLConfig
+from ...database.database import Database, share
 from ...database.methods import awaited, blocking
-from ...database.surface import AsyncSurface, SyncSurface, configure
 from ...database.tenancy import Tenancy
-from ...dialect import Dialect
+from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...engine.operation import Operation
-from ...errors import ConfigError, CorruptCheckpoint, InvalidInput, LocusMySQLError
+from ...errors import ConfigError, Conflict, CorruptCheckpoint, InvalidInput, LocusMySQLError
+from .lines import Line, Lines, unstamped
 from .retention import FirstSaved
 from .state_texts import decode_state, encode_agent
 
@@ -37,6 +46,15 @@ _LOG = logging.getLogger(__name__)
 #: ``locus.agent.runtime_loop.ITERATION_CHECKPOINTS_KEY`` of locus-sdk 3.0.1. Should another version use another name,
 #: those saves would be stored as lasting ones.
 ITERATION_CHECKPOINTS_KEY = "_locus_iteration_checkpoints"
+
+#: What becomes of a save when somebody else saved to the thread since the state was loaded.
+OnConflict: TypeAlias = Literal["keep", "raise", "branch"]
+
+#: In the metadata of a branch's checkpoints, the thread that it was branched off.
+BRANCHED_FROM_KEY = "branched_from"
+
+#: Longest beginning of a thread's id that the id of a branch has.
+_BRANCH_STEM = 495
 
 #: Options of Locus' built-in factory, and what to use here.
 _BUILT_IN_OPTIONS = {
@@ -57,6 +75,7 @@ class LocusOperations:
         tenant_of: Tells the tenant from a thread id.
         message_retention: Exchanges older than this are dropped at every save.
         stamp_messages: Whether messages are stamped with the time of their first save.
+        on_conflict: What becomes of a save when somebody else saved since the state was loaded.
     """
 
     def __init__(
@@ -65,7 +84,10 @@ class LocusOperations:
         tenant_of: Callable[[str], str] | None,
         message_retention: timedelta | None,
         stamp_messages: bool | None,
+        on_conflict: OnConflict = "keep",
     ) -> None:
+        if on_conflict not in get_args(OnConflict):
+            raise ConfigError(f"on_conflict must be 'keep', 'raise' or 'branch', not {on_conflict!r:.50}.")
         if message_retention is not None and message_retention <= timedelta(0):
             raise ConfigError("message_retention must be positive.")
         if message_retention is not None and stamp_messages is False:
@@ -74,9 +96,17 @@ class LocusOperations:
         self.tenancy = Tenancy(config.tenant, tenant_of)
         self.message_retention = message_retention
         self.stamps = message_retention is not None or bool(stamp_messages)
-        dialect = Dialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
+        dialect = CheckpointDialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
+        self.schema = dialect.schema
         self.checkpoints = CheckpointOperations(config, dialect)
+        self.on_conflict = on_conflict
+        self._lines = Lines()
         self._first_saved = FirstSaved()
+
+    def place(self, thread_id: str) -> ThreadKey:
+        """Where a thread is: its tenant and its id."""
+        check_thread_id(thread_id)
+        return self.tenancy.of(thread_id), thread_id
 
     def prepare(self, state: AgentState, now: datetime | None = None) -> AgentState:
         """A state as a save writes it: stamped and trimmed, if retention is in use."""
@@ -94,6 +124,8 @@ class LocusOperations:
         thread_id: str,
         checkpoint_id: str | None = None,
         metadata: dict[str, Any] | None = None,
+        *,
+        expected: Expected = None,
     ) -> Operation[str]:
         """Save an agent's state as the newest checkpoint of a thread. One round trip.
 
@@ -102,22 +134,63 @@ class LocusOperations:
             thread_id: 1 to 512 characters, any but NUL; compared by code point.
             checkpoint_id: 1 to 128 characters. A random one if None. If the thread has it, it moves to this state.
             metadata: A dict of JSON values for queries, at most 65,536 bytes as JSON.
+            expected: The id of the checkpoint that must be the thread's newest, `NO_CHECKPOINT` if there must be none;
+                if it is not so, nothing is saved, whatever ``on_conflict`` says.
 
         Returns:
             The checkpoint's id.
 
         Raises:
+            Conflict: Another checkpoint is the newest than the one expected, or, with ``on_conflict="raise"``, than
+                the one this run loaded or saved last; both are named.
+            TurnLost: The `turn` that the call is in is over.
             InvalidInput: An argument cannot be stored exactly.
             TenantUnknown: ``tenant_of`` named no tenant.
             StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
         """
-        check_thread_id(thread_id)
-        tenant = self.tenancy.of(thread_id)
+        key = self.place(thread_id)
         superseded = state.metadata.get(ITERATION_CHECKPOINTS_KEY)
         provisional = checkpoint_id is not None and isinstance(superseded, list) and checkpoint_id in superseded
-        state = self.prepare(state)
-        new = self._new(state, checkpoint_id, metadata, provisional=provisional)
-        return (yield from self.checkpoints.save(tenant, thread_id, new))
+        if self.on_conflict == "keep":
+            new = self._new(self.prepare(state), checkpoint_id, metadata, provisional=provisional)
+            return (yield from self.checkpoints.save(*key, new, expecting(expected)))
+        line = self._lines.of(state, key)
+        new = self._new(self.prepare(unstamped(state)), checkpoint_id, metadata, provisional=provisional)
+        if line.branch is not None and expected is None:
+            return (yield from self._save_in_branch(line.branch, key, new, metadata))
+        condition = Condition(newest_token=line.newest) if expected is None else expecting(expected)
+        new = replace(new, token=os.urandom(16))
+        try:
+            saved = yield from self.checkpoints.save(*key, new, condition)
+        except Conflict as conflict:
+            if self.on_conflict == "raise" or expected is not None:
+                raise
+            return (yield from self._begin_branch(conflict, line, key, new, metadata))
+        self._lines.saved(line, key, cast(bytes, new.token))
+        return saved
+
+    def _begin_branch(
+        self, conflict: Conflict, line: Line, key: ThreadKey, new: NewCheckpoint, metadata: dict[str, Any] | None
+    ) -> Operation[str]:
+        """Save to a new thread, and go on there."""
+        _, thread_id = key
+        branch = f"{thread_id[:_BRANCH_STEM]}~{os.urandom(8).hex()}"
+        saved = yield from self._save_in_branch(branch, key, new, metadata)
+        self._lines.branched(line, key, branch)
+        warnings.warn(ThreadBranched(thread_id, branch, conflict.expected, conflict.newest), stacklevel=2)
+        _LOG.warning("A save went into a new thread, as somebody else had saved to its own meanwhile.")
+        return saved
+
+    def _save_in_branch(
+        self, branch: str, key: ThreadKey, new: NewCheckpoint, metadata: dict[str, Any] | None
+    ) -> Operation[str]:
+        """Save to a thread that was branched off another, whose id stands in the metadata."""
+        tenant, thread_id = key
+        new = replace(new, metadata={**(metadata or {}), BRANCHED_FROM_KEY: thread_id}, token=None)
+        saved = yield from self.checkpoints.save(tenant, branch, new)
+        if new.checkpoint_id is not None:
+            self._lines.saved_in_branch(key, saved, branch)
+        return saved
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[AgentState | None]:
         """The state of a checkpoint, or of a thread's newest; None if there is none. One round trip.
@@ -125,13 +198,20 @@ class LocusOperations:
         Raises:
             CorruptCheckpoint: A row of it was changed or is gone, or it is not an agent's state. Names the thread.
         """
-        check_thread_id(thread_id)
-        found = yield from self.checkpoints.load(self.tenancy.of(thread_id), thread_id, checkpoint_id)
-        if found is None:
+        key = self.place(thread_id)
+        newest: bytes | None = None
+        if self.on_conflict != "keep" and checkpoint_id is not None:  # whoever goes back knows what he leaves behind
+            newest = yield from self.checkpoints.newest_token(*key)
+        row = yield from self.checkpoints.load_row(*key, checkpoint_id)
+        if row is None:
             return None
-        if not any(log.name == "messages" for log in found.logs):  # else Locus would make an empty state of it
+        found, token = row
+        if "messages" not in [log.name for log in found.logs]:  # else Locus would make an empty state of it
             raise CorruptCheckpoint(f"What thread {thread_id!r} holds is not the state of an agent.")
-        return decode_state(found.text(), thread_id)
+        state = decode_state(found.text(), thread_id)
+        if self.on_conflict == "keep":
+            return state
+        return self._lines.stamp(state, key, token if checkpoint_id is None else newest)
 
     def list_checkpoints(self, thread_id: str, limit: int = 10) -> Operation[list[str]]:
         """Ids of a thread's checkpoints, newest first."""
@@ -140,8 +220,9 @@ class LocusOperations:
 
     def delete(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Delete a checkpoint, or a whole thread; True if there was one. Other checkpoints stay whole."""
-        check_thread_id(thread_id)
-        return (yield from self.checkpoints.delete(self.tenancy.of(thread_id), thread_id, checkpoint_id))
+        tenant, _ = key = self.place(thread_id)
+        branch = None if checkpoint_id is None else self._lines.branch_of(key, checkpoint_id)
+        return (yield from self.checkpoints.delete(tenant, branch or thread_id, checkpoint_id))
 
     def exists(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Whether a thread has this checkpoint, or any."""
@@ -315,16 +396,20 @@ class LocusOperations:
         return NewCheckpoint(encode, text, checkpoint_id, metadata, provisional, moment)
 
 
-class MySQLCheckpointer(AsyncSurface[LocusOperations], BaseCheckpointer):
+class MySQLCheckpointer(AsyncTurns[LocusOperations], BaseCheckpointer):
     """Keeps the states of Locus agents in MySQL, with every capability a checkpointer can have.
 
     Args:
-        config: The options; or give them as keywords.
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
         tenant_of: ``(thread_id) -> tenant``, for thread ids that carry it.
         message_retention: Drop exchanges older than this at every save, as ``locus.memory.retention`` describes.
         stamp_messages: Stamp each message with the time of its first save, so that `purge_messages` can tell its age.
             On by itself with ``message_retention``; off otherwise, as a stamped message differs from the one saved.
-        options: Options of `MySQLConfig`.
+        on_conflict: What becomes of a save when somebody else saved to the thread since the run loaded it: ``"keep"``
+            saves it as the newest; ``"raise"`` saves nothing and raises `Conflict`; ``"branch"`` saves it, and what the
+            run saves later, to a new thread, which the warning `ThreadBranched` and the log name. With the last two, a
+            loaded state carries a stamp in its metadata, which is not stored.
+        options: Options of `MySQLConfig`; with a `Database`, those of a store.
 
     Example:
         ```python
@@ -336,14 +421,17 @@ class MySQLCheckpointer(AsyncSurface[LocusOperations], BaseCheckpointer):
 
     def __init__(
         self,
-        config: MySQLConfig | None = None,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
         *,
         tenant_of: Callable[[str], str] | None = None,
         message_retention: timedelta | None = None,
         stamp_messages: bool | None = None,
-        **options: Any,
+        on_conflict: OnConflict = "keep",
+        **options: Unpack[Keywords],
     ) -> None:
-        super().__init__(LocusOperations(configure(config, options), tenant_of, message_retention, stamp_messages))
+        database, config, owned = share(where, options)
+        operations = LocusOperations(config, tenant_of, message_retention, stamp_messages, on_conflict)
+        super().__init__(operations, database, owned=owned)
 
     @property
     def capabilities(self) -> CheckpointerCapabilities:
@@ -387,30 +475,34 @@ class MySQLCheckpointer(AsyncSurface[LocusOperations], BaseCheckpointer):
 
     def ddl(self) -> list[str]:
         """The statements that make the tables, for a migration."""
-        return [statement.sql for statement in self._operations.checkpoints.sql.schema.create()]
+        return [statement.sql for statement in self._operations.schema.create()]
 
 
-class SyncMySQLCheckpointer(SyncSurface[LocusOperations]):
+class SyncMySQLCheckpointer(SyncTurns[LocusOperations]):
     """`MySQLCheckpointer` without an event loop: the same methods, blocking. Safe to share between threads.
 
     Args:
-        config: The options; or give them as keywords.
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
         tenant_of: As for `MySQLCheckpointer`.
         message_retention: As for `MySQLCheckpointer`.
         stamp_messages: As for `MySQLCheckpointer`.
-        options: Options of `MySQLConfig`.
+        on_conflict: As for `MySQLCheckpointer`.
+        options: Options of `MySQLConfig`; with a `Database`, those of a store.
     """
 
     def __init__(
         self,
-        config: MySQLConfig | None = None,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
         *,
         tenant_of: Callable[[str], str] | None = None,
         message_retention: timedelta | None = None,
         stamp_messages: bool | None = None,
-        **options: Any,
+        on_conflict: OnConflict = "keep",
+        **options: Unpack[Keywords],
     ) -> None:
-        super().__init__(LocusOperations(configure(config, options), tenant_of, message_retention, stamp_messages))
+        database, config, owned = share(where, options)
+        operations = LocusOperations(config, tenant_of, message_retention, stamp_messages, on_conflict)
+        super().__init__(operations, database, owned=owned)
 
     @property
     def capabilities(self) -> CheckpointerCapabilities:
@@ -454,7 +546,7 @@ class SyncMySQLCheckpointer(SyncSurface[LocusOperations]):
 
     def ddl(self) -> list[str]:
         """The statements that make the tables, for a migration."""
-        return [statement.sql for statement in self._operations.checkpoints.sql.schema.create()]
+        return [statement.sql for statement in self._operations.schema.create()]
 
 
 def mysql_checkpointer(

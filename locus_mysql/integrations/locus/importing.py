@@ -4,11 +4,12 @@ The built-in backend keeps everything in one table, under keys in the column ``t
 ``mysql.py`` and ``adapters.py`` of locus-sdk 3.0.1):
 
     {thread}:{checkpoint}     a state, with ``_checkpoint_id``, ``_checkpoint_timestamp`` and ``_metadata`` put into it
-    {thread}:latest           a copy of the newest
-    {thread}:_checkpoints     a list of ids, which loses some when several processes save
+    {thread}:latest           a copy of the newest state
+    {thread}:_checkpoints     a list of ids, which loses some of them when several processes save at once
 
-Only the rows of states are read: they name their checkpoint, so the list is not needed. Keys are compared without
-regard to case and accents there, so "user-Bob" and "user-bob" share the last two kinds of rows, and are told of.
+Only the rows of states are read. They name their checkpoints, so the list is not needed. In that table keys are
+compared without regard to case and accents, so the threads "user-Bob" and "user-bob" share the last two kinds of rows;
+the import names such threads.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from locus.core.state import AgentState
 from pydantic import ValidationError
@@ -29,8 +30,9 @@ from ...checkpoints.coding.codec import decode_json
 from ...checkpoints.records import HistoryEntry
 from ...checkpoints.rows import as_sql_time, aware
 from ...config import MySQLConfig
-from ...dialect import Dialect, Statement
+from ...dialect import Statement
 from ...engine.asynchronous import AsyncEngine
+from ...engine.bootstrap import has_tables
 from ...engine.operation import Batch, Operation
 from ...errors import ConfigError, CorruptCheckpoint, SchemaMismatch, UsageError
 from .checkpointer import LocusOperations
@@ -38,7 +40,7 @@ from .checkpointer import LocusOperations
 #: Keys looked at in one round trip.
 KEYS_PAGE = 500
 
-#: States read in one round trip: at most so many, and no more once they are so large.
+#: States read in one round trip: at most this many, and fewer if together they are larger than this many bytes.
 STATES_PAGE = 50
 STATES_PAGE_BYTES = 8_000_000
 
@@ -60,7 +62,8 @@ SELECT s.thread_id, s.data->>'$._checkpoint_id'
  LIMIT %s
 """
 
-# The states of one thread, without the states. LIKE uses the primary key and ignores case; the comparison does not.
+# What is to be known of the states of one thread before they are read. LIKE uses the primary key, but ignores case; the
+# comparison of bytes does not.
 _CHECKPOINTS = """
 SELECT s.thread_id, s.data->>'$._checkpoint_id', s.data->>'$._checkpoint_timestamp', s.updated_at,
        JSON_STORAGE_SIZE(s.data)
@@ -70,7 +73,7 @@ SELECT s.thread_id, s.data->>'$._checkpoint_id', s.data->>'$._checkpoint_timesta
      = CONCAT(CAST(%s AS BINARY), CAST(s.data->>'$._checkpoint_id' AS BINARY))
 """
 
-# Under which key the list of a thread is: another than its own if threads share it.
+# The key under which the list of a thread is. It is another thread's if threads share the list.
 _INDEX_KEY = "SELECT s.thread_id FROM {table} s WHERE s.thread_id = %s"
 
 _STATES = "SELECT s.thread_id, s.data FROM {table} s WHERE s.thread_id IN ({keys})"
@@ -93,6 +96,8 @@ UPDATE {threads} t
    SET t.created_at = saved.first_at, t.updated_at = saved.last_at
  WHERE t.tenant = %s AND t.thread_id = %s
 """
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,18 +142,18 @@ class Summary:
 
 
 class LocusImport:
-    """Copies the built-in backend's threads and checkpoints: ids, order, times and metadata stay. May be repeated.
+    """Copies the built-in backend's threads and checkpoints with their ids, order, times and metadata. May be repeated.
 
-    A thread whose checkpoints are in the target already is passed over; one that was copied in part is completed. A
-    thread that has checkpoints of its own in the target is left alone if any is missing, as older ones would become its
-    newest. The source is only read.
+    A thread whose checkpoints are all in the target is passed over, and one that was copied in part is completed. A
+    thread that has other checkpoints in the target and lacks some of these is left alone, because older states would
+    become its newest. The source is only read.
 
     Args:
         source: The built-in backend's server and database.
-        target: Where to copy to, and whose (``tenant``).
+        target: Where to copy to; ``tenant`` says whose the copies are.
         table: The built-in backend's table.
-        dry_run: Only count what would be copied; writes nothing and makes no tables.
-        tell: Told of progress, and of what cannot be copied.
+        dry_run: Only count what would be copied; write nothing, and make no tables.
+        tell: Is called with lines about the progress, and about what cannot be copied.
     """
 
     def __init__(
@@ -160,32 +165,36 @@ class LocusImport:
         dry_run: bool = False,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._source_config = source.model_copy(update={"ddl_mode": "off"})
-        self._target_config = target.model_copy(update={"ddl_mode": "off"}) if dry_run else target
+        self._target_config = target
         self._rows = BuiltInTable(table, source.database)
         self._operations = LocusOperations(target, None, None, None)
-        self._source = AsyncEngine(self._source_config, self._operations.checkpoints.sql)
-        self._target = AsyncEngine(self._target_config, self._operations.checkpoints.sql)
+        self._source = AsyncEngine(source)
+        self._target = AsyncEngine(target)
+        self._needed = None if dry_run else self._operations.schema
         self._tell = tell
         self._summary = Summary(dry_run)
         self._target_is_empty = False
 
     async def run(self) -> Summary:
-        """Copy all there is.
+        """Copy everything.
 
         Raises:
             SchemaMismatch: The source has no table of the built-in backend.
-            LocusMySQLError: A server cannot be used. Run it again: it goes on where it stopped.
+            LocusMySQLError: A server cannot be used. Run the import again, and it goes on where it stopped.
         """
         try:
             total = await self._source.run(self._rows.check())
             if self._summary.dry_run:
-                self._target_is_empty = not await self._target.run(_has_tables(self._operations.checkpoints.sql))
+                self._target_is_empty = not await self._target.run(has_tables(self._operations.schema))
             await self._copy_all(total)
         finally:
             await self._source.close()
             await self._target.close()
         return self._summary
+
+    async def _at_target(self, operation: Operation[T]) -> T:
+        """Carry out an operation on the target, whose tables are made if anything is to be written."""
+        return await self._target.run(operation, self._needed, self._target_config.ddl_mode)
 
     async def _copy_all(self, total: int) -> None:
         threads: set[str] = set()
@@ -226,14 +235,14 @@ class LocusImport:
             return
         copied = await self._copy_rows(thread_id, rows, there)
         if copied and not self._summary.dry_run:
-            await self._target.run(self._set_times(thread_id, copied))
+            await self._at_target(self._set_times(thread_id, copied))
 
     async def _copy_rows(
         self, thread_id: str, rows: Sequence[SourceRow], there: dict[str, HistoryEntry]
     ) -> list[SourceRow]:
         """Copy what is missing, oldest first; returns the checkpoints whose times are to be set.
 
-        From the first checkpoint that is missing or differs, all are saved: so their order is the source's.
+        From the first checkpoint on that is missing or differs, all are saved, so that their order is the source's.
         """
         order = list(there)
         untimed = []
@@ -265,22 +274,22 @@ class LocusImport:
 
     async def _copy(self, thread_id: str, checkpoint_id: str, state: AgentState, metadata: dict[str, Any]) -> None:
         if not self._summary.dry_run:
-            await self._target.run(self._operations.save(state, thread_id, checkpoint_id, metadata))
+            await self._at_target(self._operations.save(state, thread_id, checkpoint_id, metadata))
             if not await self._is_there(thread_id, checkpoint_id, state):
                 raise CorruptCheckpoint("What was read back differs from what was saved.")
         self._summary.copied += 1
 
     async def _there(self, thread_id: str) -> dict[str, HistoryEntry]:
         """The thread's checkpoints in the target, oldest first."""
-        entries = await self._target.run(self._operations.history(thread_id, _NO_LIMIT))
+        entries = await self._at_target(self._operations.history(thread_id, _NO_LIMIT))
         return {entry["checkpoint_id"]: entry for entry in reversed(entries)}
 
     async def _is_there(self, thread_id: str, checkpoint_id: str, state: AgentState) -> bool:
-        return await self._target.run(self._operations.load(thread_id, checkpoint_id)) == state
+        return await self._at_target(self._operations.load(thread_id, checkpoint_id)) == state
 
     def _set_times(self, thread_id: str, rows: Sequence[SourceRow]) -> Operation[None]:
         sql = self._operations.checkpoints.sql
-        names = {role: f"`{name}`" for role, name in sql.schema.names.items()}
+        names = {role: f"`{name}`" for role, name in sql.names.items()}
         key = (self._target_config.tenant, thread_id)
         times = json.dumps([[row.checkpoint_id, as_sql_time(row.saved_at)] for row in rows])
         yield Batch.of(
@@ -306,7 +315,7 @@ class BuiltInTable:
         self._database = database
 
     def check(self) -> Operation[int]:
-        """See that the table is there and the built-in backend's; returns about how many rows it has."""
+        """Make sure that the table is there and is the built-in backend's; returns how many rows it has, roughly."""
         (found,) = yield Batch.of(Statement(_COLUMNS, (self._table,)))
         columns = {str(row[0]).casefold() for row in found.rows}
         if not {"thread_id", "data", "updated_at"} <= columns:
@@ -324,7 +333,7 @@ class BuiltInTable:
         return [(cast(str, key), cast("str | None", checkpoint_id)) for key, checkpoint_id in found.rows]
 
     def checkpoints(self, thread_id: str) -> Operation[tuple[list[SourceRow], str | None]]:
-        """A thread's checkpoints, oldest first, and the thread that it shares its list with, if any."""
+        """A thread's checkpoints, oldest first, and the thread with which it shares its list, if there is one."""
         pattern = re.sub(r"([\\%_])", r"\\\1", thread_id) + ":%"
         found, index = yield Batch.of(
             self._statement(_CHECKPOINTS, pattern, f"{thread_id}:"),
@@ -350,11 +359,6 @@ class BuiltInTable:
         return Statement(text.format(table=f"`{self._table}`").strip(), params)
 
 
-def _has_tables(dialect: Dialect) -> Operation[bool]:
-    (found,) = yield Batch.of(dialect.schema.describe())
-    return bool(found.rows)
-
-
 def _thread_of(key: str, checkpoint_id: str | None) -> str | None:
     """The thread whose checkpoint is under a key; None if the row is of another kind."""
     if not checkpoint_id or checkpoint_id in {"latest", "_checkpoints"} or not key.endswith(f":{checkpoint_id}"):
@@ -363,7 +367,7 @@ def _thread_of(key: str, checkpoint_id: str | None) -> str | None:
 
 
 def _saved_at(stamp: object, updated_at: object) -> datetime:
-    """When a checkpoint was saved: as its client said, else as the server did."""
+    """When a checkpoint was saved, by its client's stamp, or by the server's clock if there is no stamp."""
     try:
         moment = datetime.fromisoformat(cast(str, stamp))
     except (TypeError, ValueError):
@@ -381,7 +385,7 @@ def _read(text: str) -> tuple[AgentState, dict[str, Any]]:
 
 
 def _pages(rows: Sequence[SourceRow]) -> Iterator[list[SourceRow]]:
-    """The rows in pages that are neither long nor large."""
+    """The rows in pages, each limited in number and in size."""
     page: list[SourceRow] = []
     for row in rows:
         page.append(row)

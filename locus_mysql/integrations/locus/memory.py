@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 from locus.memory.store import BaseStore, SemanticSearchResult, StoreCapabilities, StoreItem
 from locus.rag.embeddings.base import BaseEmbedding
+from pydantic import SecretStr
 
-from ...config import MySQLConfig
-from ...dialect.memories.dialect import MemoryDialect
+from ...config import Keywords, MySQLConfig
+from ...database.database import Database, share
+from ...dialect import Schema
 from ...errors import ConfigError, InvalidInput
 from ...memories.embedding import EmbedFunction, Procedure, Texts, embed_awaited, embed_blocking
 from ...memories.records import MemoryItem
 from ...memories.store import STORE_TTL, MemoryProcedures, Put
-from ...memories.surface import AsyncMemories, SyncMemories, awaited, blocking, configured
+from ...memories.surface import AsyncMemories, SyncMemories, awaited, blocking
 
 
 class LocusMemoryProcedures:
@@ -44,9 +46,9 @@ class LocusMemoryProcedures:
         return self._items.config
 
     @property
-    def sql(self) -> MemoryDialect:
-        """The statements."""
-        return self._items.sql
+    def schema(self) -> Schema:
+        """The tables."""
+        return self._items.schema
 
     @property
     def capabilities(self) -> StoreCapabilities:
@@ -214,7 +216,7 @@ class MySQLMemory(AsyncMemories[LocusMemoryProcedures], BaseStore):
     Works as ``builder.compile(store=…)`` and under ``LLMMemoryManager``.
 
     Args:
-        config: The options; or give them as keywords.
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
         embedder: Embeds what is stored and what is asked for, as in Locus' ``PgMemory``. Without one, `search` is by
             word.
         dimension: The width of embeddings, where the caller brings them.
@@ -233,23 +235,24 @@ class MySQLMemory(AsyncMemories[LocusMemoryProcedures], BaseStore):
 
     def __init__(
         self,
-        config: MySQLConfig | None = None,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
         *,
         embedder: BaseEmbedding | None = None,
         dimension: int | None = None,
         model: str = "",
-        **options: Any,
+        **options: Unpack[Keywords],
     ) -> None:
-        super().__init__(LocusMemoryProcedures(configured(config, options), embedder, dimension, model))
+        database, config, owned = share(where, options)
+        super().__init__(LocusMemoryProcedures(config, embedder, dimension, model), database, owned=owned)
 
     @property
     def capabilities(self) -> StoreCapabilities:
         """What this store can do."""
-        return self._procedures.capabilities
+        return self._operations.capabilities
 
     async def embed_texts(self, texts: Texts) -> Sequence[Any]:
         """Embed texts by the embedder."""
-        embed = self._procedures.queries if texts.query else cast(EmbedFunction, self._procedures.embed)
+        embed = self._operations.queries if texts.query else cast(EmbedFunction, self._operations.embed)
         return await embed_awaited(embed, texts)
 
     put = awaited(LocusMemoryProcedures.put)
@@ -275,7 +278,7 @@ class SyncMySQLMemory(SyncMemories[LocusMemoryProcedures]):
     Safe to share between threads.
 
     Args:
-        config: See `MySQLMemory`, as for the others.
+        where: See `MySQLMemory`, as for the others.
         embedder: Embeds what is stored and what is asked for, in an event loop of its own for each call.
         dimension: The width of embeddings.
         model: Names the embedder's model.
@@ -284,23 +287,24 @@ class SyncMySQLMemory(SyncMemories[LocusMemoryProcedures]):
 
     def __init__(
         self,
-        config: MySQLConfig | None = None,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
         *,
         embedder: BaseEmbedding | None = None,
         dimension: int | None = None,
         model: str = "",
-        **options: Any,
+        **options: Unpack[Keywords],
     ) -> None:
-        super().__init__(LocusMemoryProcedures(configured(config, options), embedder, dimension, model))
+        database, config, owned = share(where, options)
+        super().__init__(LocusMemoryProcedures(config, embedder, dimension, model), database, owned=owned)
 
     @property
     def capabilities(self) -> StoreCapabilities:
         """What this store can do."""
-        return self._procedures.capabilities
+        return self._operations.capabilities
 
     def embed_texts(self, texts: Texts) -> Sequence[Any]:
         """Embed texts by the embedder."""
-        embed = self._procedures.queries if texts.query else cast(EmbedFunction, self._procedures.embed)
+        embed = self._operations.queries if texts.query else cast(EmbedFunction, self._operations.embed)
         return embed_blocking(embed, texts)
 
     put = blocking(LocusMemoryProcedures.put)

@@ -12,7 +12,7 @@ import pymysql
 import pytest
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.dialect import Dialect
+from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.errors import CorruptCheckpoint
 
 from .conftest import Make, RunSQL
@@ -92,6 +92,7 @@ class TestCircles:
             "INSERT INTO locus_store_checkpoints (tenant, thread_id, seq, checkpoint_id, base_seq, continues, token,"
             f" payload, created_at) VALUES {rows}"
         )
+        sql("UPDATE locus_store_threads SET last_seq = 1299")
         with pytest.raises(CorruptCheckpoint, match="of thread 't'"):
             await make_store().load("t")
         assert await make_store().search_data("step", 1) == []
@@ -259,7 +260,7 @@ class TestHistory:
         assert [(entry["checkpoint_id"], entry["parent_id"]) for entry in newest] == [
             (str(number), str(number - 1)) for number in range(399, 389, -1)
         ]
-        dialect = Dialect("locus_", "dicts")
+        dialect = CheckpointDialect("locus_", "dicts")
         tenant = MySQLConfig(host="localhost", user="u").tenant
         assert 10 <= handler_reads(dialect.queries.history(tenant, "t", 10)) < 150
 

@@ -78,6 +78,11 @@ class Call:
         """Whether the server lets it wait for a lock that another call has."""
         return self.state == "running"
 
+    def look(self) -> None:
+        """Wait a moment for whatever is on its way."""
+        with self._stage.changed:
+            self._stage.changed.wait(0.01)
+
     def carry_out(self) -> Self:
         """Let the server carry out the packet; the answer is held back. The call may then wait for a lock."""
         assert self.state == "asks", self
@@ -229,7 +234,7 @@ class Stage:
         """What a process that has just begun gets from a call. It takes no turns, so it must not need a lock."""
         store = self.store().store
         self._stores.remove(store)
-        store._engine = self._looker._engine  # its connections: to open some each time takes long
+        store.database = self._looker.database  # its connections: to open some each time takes long
         outcome = getattr(store, method)(*args)
         return outcome if self._way == "sync" else self._await(outcome)
 

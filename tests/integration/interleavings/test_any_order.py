@@ -7,7 +7,6 @@ tables must be sound.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,23 +14,29 @@ from functools import partial
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from locus_mysql.errors import ThreadExists
+from locus_mysql import NO_CHECKPOINT
+from locus_mysql.errors import Conflict, ThreadExists
 
+from ...thoroughness import FULL
 from . import model
 from .model import Saved, Worlds
 from .stage import Call, Process, Stage
 
 State = dict[str, Any]
 
-#: Examples, and steps of each. To make a failing example shorter can take minutes.
-FULL = os.environ.get("LOCUS_MYSQL_FAULTS") == "full"
-EXAMPLES = 400 if FULL else 50
-STEPS = 30
-PHASES = [Phase.generate, *([Phase.shrink] if FULL else [])]
+#: Examples are the same in every run. To make a failing one shorter can take minutes.
+SETTINGS = settings(
+    settings.get_profile("server"),
+    max_examples=400 if FULL else 50,
+    stateful_step_count=30,
+    derandomize=True,
+    phases=[Phase.generate, *([Phase.shrink] if FULL else [])],
+    report_multiple_bugs=False,
+)
 
 #: More calls at once have more orders than can be told apart quickly; connections that break take time.
 CALLS_AT_ONCE = 3
@@ -94,8 +99,19 @@ class AnyOrder(RuleBasedStateMachine):
         name=st.sampled_from([None, None, "a", "b"]),
         onto=st.sampled_from(["nothing", "what it saw last", "the newest"]),
         at_once=MOSTLY,
+        expects=st.sampled_from([None, None, "nothing", "one"]),
+        which=WHICH,
     )
-    def save(self, process: int, thread_id: str, name: str | None, onto: str, at_once: bool) -> None:
+    def save(
+        self,
+        process: int,
+        thread_id: str,
+        name: str | None,
+        onto: str,
+        at_once: bool,
+        expects: str | None = None,
+        which: int = 0,
+    ) -> None:
         """A state that begins anew, or goes on from another, as an agent does that may not know of others."""
         number = len(self.states)
         before = {"what it saw last": self.seen.get((process, thread_id)), "the newest": number - 1}.get(onto)
@@ -109,8 +125,15 @@ class AnyOrder(RuleBasedStateMachine):
             self.seen[process, thread_id] = number
             return name in (None, checkpoint_id)
 
-        effect = model.save(thread_id, Saved(called, number), self.keep)
-        self._begin(process, thread_id, at_once, [effect], understand, "save", thread_id, state, name)
+        options: dict[str, Any] = {}
+        if expects == "nothing":
+            options["expected"] = NO_CHECKPOINT
+        elif expects == "one":
+            there = sorted(self._names_there(thread_id), key=repr) or ["a"]
+            expects = there[-1 - which % len(there)]  # type: ignore[assignment]  # any name
+            options["expected"] = self.ids[expects]
+        effect = model.save(thread_id, Saved(called, number), self.keep, expects)
+        self._begin(process, thread_id, at_once, [effect], understand, "save", thread_id, state, name, **options)
 
     @precondition(lambda self: len(self.on_their_way) < CALLS_AT_ONCE)
     @rule(process=PROCESSES, thread_id=THREADS, which=st.none() | WHICH, at_once=SELDOM)
@@ -229,10 +252,11 @@ class AnyOrder(RuleBasedStateMachine):
         understand: Callable[[Any], Any],
         method: str,
         *arguments: Any,
+        **options: Any,
     ) -> None:
         with self._acting():
             numbers = [self.worlds.begin(effect) for effect in effects]
-            call = self.processes[process].begin(method, *arguments)
+            call = self.processes[process].begin(method, *arguments, **options)
             self.on_their_way.append(OnItsWay(call, numbers, thread_id, understand))
             if at_once:
                 call.run()
@@ -246,6 +270,8 @@ class AnyOrder(RuleBasedStateMachine):
                 returned = one.understand(one.call.finish())
             except ThreadExists:
                 returned = "exists"
+            except Conflict:
+                returned = "conflict"
             for number in one.numbers:
                 expected = self.worlds.expected(number)
                 assert self.worlds.end(number, returned), f"{one.call} returned {returned}, not one of {expected}"
@@ -288,11 +314,11 @@ class AnyOrder(RuleBasedStateMachine):
 
     def _end_all(self) -> None:
         while self.on_their_way:
-            before = len(self.on_their_way)
-            for one in self.on_their_way:
-                one.call.run()
+            calls = [one.call for one in self.on_their_way]
+            assert not all(call.waits for call in calls), f"{calls}: they wait for each other"
+            for call in calls:
+                call.run()
             self._look_at_what_ended()
-            assert len(self.on_their_way) < before, f"{self.on_their_way}: they wait for each other"
 
     @contextmanager
     def _acting(self) -> Iterator[None]:
@@ -310,19 +336,8 @@ def test_calls_in_any_order_take_effect_as_if_one_by_one(
         """The machine of this test's schema."""
 
     def empty_tables() -> None:
-        for table in ("threads", "checkpoints", "settled"):
-            run_sql(f"DELETE FROM {database}.locus_store_{table}")
+        for (table,) in run_sql(f"SHOW TABLES FROM {database}"):
+            run_sql(f"DELETE FROM {database}.{table}")
 
     Machine.stage, Machine.empty_tables, Machine.check_tables = stage, empty_tables, check_tables
-    run_state_machine_as_test(
-        Machine,
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=STEPS,
-            phases=PHASES,
-            derandomize=True,
-            report_multiple_bugs=False,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_state_machine_as_test(Machine, settings=SETTINGS)
