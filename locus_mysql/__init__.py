@@ -18,6 +18,8 @@ if TYPE_CHECKING:
         mysql_checkpointer,
         register,
     )
+    from .integrations.locus.memory import MySQLMemory, SyncMySQLMemory
+    from .memories.store import MemoryStore, SyncMemoryStore
 
 __version__ = "0.1.0"
 
@@ -26,13 +28,17 @@ _HOMES = {
     "CheckpointStore": ".checkpoints.store",
     "Database": ".database.database",
     "LocusMySQLError": ".errors",
+    "MemoryStore": ".memories.store",
     "MySQLBackend": ".integrations.locus.backend",
     "MySQLCheckpointer": ".integrations.locus.checkpointer",
     "MySQLConfig": ".config",
+    "MySQLMemory": ".integrations.locus.memory",
     "SyncCheckpointStore": ".checkpoints.store",
+    "SyncMemoryStore": ".memories.store",
     "SyncMySQLBackend": ".integrations.locus.backend",
     "ThreadBranched": ".checkpoints.branching",
     "SyncMySQLCheckpointer": ".integrations.locus.checkpointer",
+    "SyncMySQLMemory": ".integrations.locus.memory",
     "mysql_checkpointer": ".integrations.locus.checkpointer",
     "register": ".integrations.locus.checkpointer",
     "register_driver": ".drivers.registry",
@@ -46,12 +52,16 @@ __all__ = [
     "CheckpointStore",
     "Database",
     "LocusMySQLError",
+    "MemoryStore",
     "MySQLBackend",
     "MySQLCheckpointer",
     "MySQLConfig",
+    "MySQLMemory",
     "SyncCheckpointStore",
+    "SyncMemoryStore",
     "SyncMySQLBackend",
     "SyncMySQLCheckpointer",
+    "SyncMySQLMemory",
     "ThreadBranched",
     "__version__",
     "mysql_checkpointer",

@@ -3,6 +3,7 @@
     LocusMySQLError
     ├── UsageError          correct the call: nothing was written
     │   ├── InvalidInput        an id, metadata, state or pattern that cannot be stored or understood
+    │   ├── VersionConflict     an item has another version than the write relied on
     │   ├── ThreadExists        copying onto a thread that has checkpoints
     │   ├── StateTooLarge       larger than a packet the server accepts
     │   └── TenantUnknown       no tenant could be told for the thread
@@ -36,6 +37,14 @@ class UsageError(LocusMySQLError):
 
 class InvalidInput(UsageError, ValueError):
     """An argument that cannot be stored exactly, or not be understood."""
+
+
+class VersionConflict(UsageError):
+    """An item has another version than a write relied on; nothing was changed.
+
+    Args:
+        message: Says which item, and which version it has.
+    """
 
 
 class ThreadExists(UsageError):
