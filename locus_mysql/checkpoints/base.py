@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..config import MySQLConfig
 from ..dialect.checkpoints.dialect import CheckpointDialect
+from ..engine.counters import Counters
 from .memory import ThreadMemory
 
 
@@ -19,4 +20,5 @@ class OperationsBase:
         self.config = config
         self.sql = dialect
         self.memory = ThreadMemory(config.cache_bytes)
+        self.counters = Counters()
         self.ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)

@@ -161,6 +161,7 @@ class SavingOperations(CleaningOperations):
             check_checkpoint_id(checkpoint_id)
         else:
             state = yield from self._load_newest_known(tenant, thread_id, before)
+            self.counters.look_up(hit=state is not None and before.state is not None)
             if state is not None:
                 return state
         (found,) = yield Batch.of(self.sql.checkpoints.load(tenant, thread_id, checkpoint_id))

@@ -32,6 +32,7 @@ class SyncPrimary:
         self.endpoint = endpoint
         self.server_version = connection.server_version
         self.max_allowed_packet = connection.max_allowed_packet
+        self.traffic = getattr(connection, "traffic", None)
 
     @property
     def closed(self) -> bool:
@@ -70,6 +71,7 @@ class AsyncPrimary:
         self.endpoint = endpoint
         self.server_version = connection.server_version
         self.max_allowed_packet = connection.max_allowed_packet
+        self.traffic = getattr(connection, "traffic", None)
 
     @property
     def closed(self) -> bool:

@@ -122,6 +122,9 @@ class SyncAdapter(Adapter):
         sent_by = monotonic() + self.write_s
         sock.deadline = sent_by if sent_by < deadline else deadline
         sock.sendall(command.wire)
+        traffic = self.traffic
+        traffic.round_trips += 1
+        traffic.sent_bytes += len(command.wire)
         heard_by = monotonic() + self.read_s
         sock.deadline = heard_by if heard_by < deadline else deadline
         reader = ResultReader(command.answer_number)
@@ -130,6 +133,7 @@ class SyncAdapter(Adapter):
             piece = sock.recv(_PIECE_BYTES)
             if not piece:
                 raise ConnectionResetError("the server closed the connection")
+            traffic.received_bytes += len(piece)
             complete = reader.feed(piece)
         return reader.results
 

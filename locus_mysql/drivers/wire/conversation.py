@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from ..interface import Result
+from ..interface import Result, Traffic
 from .commands import Command
 from .results import ResultReader, unasked
 
@@ -22,10 +22,14 @@ class Conversation(asyncio.Protocol):
         transport: Logged in, with no command under way.
         loop: The event loop it belongs to.
         unread: Tells whether something has come in that the event loop has not read yet.
+        traffic: Where it is counted what is sent and received.
     """
 
-    def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop, unread: Callable[[], object]) -> None:
+    def __init__(
+        self, transport: Any, loop: asyncio.AbstractEventLoop, unread: Callable[[], object], traffic: Traffic
+    ) -> None:
         self._transport = transport
+        self._traffic = traffic
         self._loop = loop
         self._unread = unread
         self._reader: ResultReader | None = None
@@ -54,6 +58,8 @@ class Conversation(asyncio.Protocol):
         timer = self._loop.call_at(deadline, self._end, TimeoutError())
         try:
             self._transport.write(command.wire)
+            self._traffic.round_trips += 1
+            self._traffic.sent_bytes += len(command.wire)
             await answered
         finally:
             timer.cancel()
@@ -72,6 +78,7 @@ class Conversation(asyncio.Protocol):
             # Such as the server's word that it closes an idle connection.
             self._refuse(unasked(bytes(data)))
             return
+        self._traffic.received_bytes += len(data)
         try:
             complete = reader.feed(bytes(data))  # a copy only where a transport gives something else
         except Exception as error:

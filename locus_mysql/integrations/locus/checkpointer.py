@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
@@ -28,12 +27,12 @@ from ...database.methods import awaited, blocking
 from ...database.stores import AsyncStore, SyncStore
 from ...database.tenancy import Tenancy
 from ...dialect.checkpoints.dialect import CheckpointDialect
+from ...engine.counters import Counters
+from ...engine.logs import CALLS, DAMAGE, told
 from ...engine.operation import Operation
-from ...errors import ConfigError, CorruptCheckpoint, InvalidInput, LocusMySQLError
+from ...errors import ConfigError, CorruptCheckpoint, InvalidInput, LocusMySQLError, ReadOnlyServer
 from .retention import FirstSaved
 from .state_texts import decode_state, encode_agent
-
-_LOG = logging.getLogger(__name__)
 
 #: Where a Locus run lists the saves of its turn that the turn's last save will supersede and delete. From
 #: ``locus.agent.runtime_loop.ITERATION_CHECKPOINTS_KEY`` of locus-sdk 3.0.1. Should another version use another name,
@@ -80,6 +79,10 @@ class LocusOperations:
         self.schema = dialect.schema
         self.checkpoints = CheckpointOperations(config, dialect)
         self._first_saved = FirstSaved()
+
+    def count_in(self, counters: Counters) -> None:
+        """See `CountsCache.count_in`."""
+        self.checkpoints.counters = counters
 
     def prepare(self, state: AgentState, now: datetime | None = None) -> AgentState:
         """A state as a save writes it: stamped and trimmed, if retention is in use."""
@@ -279,7 +282,8 @@ class LocusOperations:
                 try:
                     dropped += yield from self._purge_thread(tenant, found, cutoff)
                 except CorruptCheckpoint as error:
-                    _LOG.warning("Old messages of a thread were not dropped: %s", error)
+                    DAMAGE.warning("Old messages of a damaged thread stay; at level DEBUG this logger says of which.")
+                    DAMAGE.debug("Old messages were not dropped: %s", error)
             if len(page) < batch:
                 return dropped
 
@@ -375,12 +379,18 @@ class MySQLCheckpointer(AsyncStore[LocusOperations], BaseCheckpointer):
     forget_tenant = awaited(LocusOperations.forget_tenant)
     purge_messages = awaited(LocusOperations.purge_messages)
 
-    async def health_check(self) -> bool:
-        """Whether the server answers, has the tables and takes writes; False rather than an error."""
+    async def health_check(self, *, raises: bool = False) -> bool:
+        """Whether the server answers, has the tables and takes writes; False rather than an error.
+
+        Why not is in the log, at level WARNING.
+
+        Args:
+            raises: Raise the error, which says what to do, instead.
+        """
         try:
-            return await self._health_check()
-        except LocusMySQLError:
-            return False
+            return well(await self._health_check())
+        except LocusMySQLError as error:
+            return unwell(error, raises=raises)
 
     def tenant_scope(self, tenant: str) -> AbstractContextManager[None]:
         """Every call inside the block, and inside tasks begun in it, belongs to this tenant."""
@@ -444,12 +454,18 @@ class SyncMySQLCheckpointer(SyncStore[LocusOperations]):
     forget_tenant = blocking(LocusOperations.forget_tenant)
     purge_messages = blocking(LocusOperations.purge_messages)
 
-    def health_check(self) -> bool:
-        """Whether the server answers, has the tables and takes writes; False rather than an error."""
+    def health_check(self, *, raises: bool = False) -> bool:
+        """Whether the server answers, has the tables and takes writes; False rather than an error.
+
+        Why not is in the log, at level WARNING.
+
+        Args:
+            raises: Raise the error, which says what to do, instead.
+        """
         try:
-            return self._health_check()
-        except LocusMySQLError:
-            return False
+            return well(self._health_check())
+        except LocusMySQLError as error:
+            return unwell(error, raises=raises)
 
     def tenant_scope(self, tenant: str) -> AbstractContextManager[None]:
         """Every call inside the block belongs to this tenant."""
@@ -521,6 +537,21 @@ def text_of_messages(state: AgentState, delta: Delta) -> tuple[str, bool]:
     continues = "messages" in delta.news
     added = state.messages[delta.news["messages"] if continues else 0 :]
     return joined(message.content for message in added if message.content and message.role != Role.SYSTEM), continues
+
+
+def well(takes_writes: bool) -> bool:
+    """The outcome of a health check that the server answered, which is logged if it takes no writes."""
+    if not takes_writes:
+        raise ReadOnlyServer("The server takes no writes (read_only is on). Connect to the primary.")
+    return True
+
+
+def unwell(error: LocusMySQLError, *, raises: bool) -> bool:
+    """The outcome of a health check that failed."""
+    CALLS.warning("A health check failed: %s.", told(error))
+    if raises:
+        raise error
+    return False
 
 
 def _capabilities(config: MySQLConfig) -> CheckpointerCapabilities:
