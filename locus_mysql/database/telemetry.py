@@ -6,9 +6,10 @@ call. So a process without it, or that does not use it, pays for one look into a
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf
+from sys import modules
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,9 @@ from ..engine.synchronous import SyncEngine
 if TYPE_CHECKING:
     from .spans import Instruments
 
-#: One of these is imported by whoever records spans or metrics.
-_IMPORTED_BY_USERS = ("opentelemetry.trace", "opentelemetry.metrics")
+
+#: While OpenTelemetry is imported, but not used, it is asked this often whether it is by now, in seconds.
+LOOK_EVERY_S = 1.0
 
 
 class Telemetry:
@@ -35,6 +37,7 @@ class Telemetry:
         self._config = config
         self._slow_s = None if config.slow_ms is None else config.slow_ms / 1_000
         self._instruments: Instruments | None = None
+        self._search = _Search()
         self._engines: list[AsyncEngine | SyncEngine] = []
 
     def watch(self, engine: AsyncEngine | SyncEngine) -> None:
@@ -46,8 +49,8 @@ class Telemetry:
     @property
     def wanted(self) -> bool:
         """Whether a call has to be told of. To be asked before each."""
-        if self._instruments is None and any(name in sys.modules for name in _IMPORTED_BY_USERS):
-            self._instruments = _instruments()
+        if self._instruments is None and ("opentelemetry.trace" in modules or "opentelemetry.metrics" in modules):
+            self._instruments = self._search.find()
             if self._instruments is not None:
                 for engine in self._engines:
                     self._instruments.watch(engine, self._config)
@@ -79,10 +82,20 @@ class Telemetry:
                 CALLS.warning("%s took %.0f ms%s; slow_ms is %g.", name, took_s * 1_000, ending, self._config.slow_ms)
 
 
-def _instruments() -> Instruments | None:
-    """OpenTelemetry's, if the application has said where spans or metrics go."""
-    try:
-        from . import spans
-    except ImportError:  # what is there of OpenTelemetry is too old, or not whole
-        return None
-    return spans.instruments()
+class _Search:
+    """Looks whether the application has said where spans or metrics go. To ask OpenTelemetry costs microseconds."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def find(self) -> Instruments | None:
+        now = perf_counter()
+        if now < self._next:
+            return None
+        self._next = now + LOOK_EVERY_S
+        try:
+            from .spans import instruments
+        except ImportError:  # what is there of OpenTelemetry is too old, or not whole; it is not tried again
+            self._next = inf
+            return None
+        return instruments()

@@ -73,6 +73,8 @@ class AsyncAdapter(Adapter):
             return
 
         def load() -> None:
+            import encodings.idna  # noqa: F401 - for the names of hosts
+
             cls.load()
             if config.ssl_mode != "DISABLED":
                 tls_context(config)
