@@ -66,7 +66,7 @@ class Counters:
             self.retries += 1
 
     def look_up(self, *, hit: bool) -> None:
-        """The newest state of a thread was asked for; it was here, and the server said that it is still the newest."""
+        """The newest state of a thread was asked for, and what was kept of the thread helped or did not."""
         with self._lock:
             if hit:
                 self.cache_hits += 1

@@ -1,9 +1,9 @@
 """States as text: a dict of JSON values, encoded field by field, and back.
 
-A state is split into its *head*, the JSON text of the whole with the inside of every top-level list cut out, and its
-*logs*, the texts so cut. ``{"a":1,"messages":[{…},{…}]}`` is the head ``{"a":1,"messages":[]}`` with one log
-``{…},{…}`` that belongs at the cut. Putting the logs back at the cuts gives the text, so what is loaded is what was
-saved, in the same order.
+A state is split into its *head*, which is the JSON text of the whole without the insides of the top-level lists, and
+its *logs*, which are the texts that were cut out. ``{"a":1,"messages":[{…},{…}]}`` is the head
+``{"a":1,"messages":[]}`` with one log ``{…},{…}`` that belongs at the cut. With the logs put back at the cuts, the text
+is whole again, so what is loaded is what was saved, in the same order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from ...errors import CorruptCheckpoint, InvalidInput
 
-#: Levels of nesting that every encoder and decoder used here can take.
+#: How many levels of nesting all the encoders and decoders used here can take.
 NESTING_LIMIT = 200
 
 _JSON_OBJECT = TypeAdapter(dict[str, JsonValue])
@@ -30,7 +30,7 @@ DIGITS_LIMIT = 4300
 
 _LONG_RUN = re.compile(rb"[0-9]{%d}" % (DIGITS_LIMIT + 1))
 
-#: JSON's escapes cannot tell these two characters from the one they encode together.
+#: Two characters that JSON's escapes cannot tell from the one character that they would stand for together.
 _SPLIT_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
@@ -43,7 +43,7 @@ class EncodedList(NamedTuple):
 
 _NO_ITEMS = EncodedList(b"", 0)
 
-#: Stands for a list while the head is encoded. Random, so no state can hold it.
+#: Stands in the place of a list while the head is encoded. It is random, so that no state can hold it.
 _PLACEHOLDER = secrets.token_hex(16)
 
 
@@ -128,9 +128,9 @@ def encode(state: Mapping[str, Any]) -> EncodedState:
 
 
 def encode_json(value: Any) -> bytes:
-    """Compact JSON text; ``NaN`` and infinities as JavaScript spells them.
+    """Compact JSON text, with ``NaN`` and infinities spelled as in JavaScript.
 
-    Lone surrogates have no UTF-8 form: text that holds one is written with ASCII escapes.
+    A lone surrogate has no form in UTF-8, so a text that holds one is written with ASCII escapes.
     """
     try:
         text = to_json(value, inf_nan_mode="constants")
@@ -163,7 +163,7 @@ def _encode_escaped(value: Any) -> bytes:
 
 
 def _may_hold_long_number(text: bytes) -> bool:
-    """Whether there is a run of digits too long for a number. Such a run covers a place that is looked at."""
+    """Whether there may be too many digits for a number. So long a run covers one of the places that are looked at."""
     for place in range(DIGITS_LIMIT, len(text), DIGITS_LIMIT):
         if text[place : place + 1].isdigit():
             around = text[place - DIGITS_LIMIT : place + DIGITS_LIMIT + 1]
