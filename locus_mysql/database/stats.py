@@ -21,7 +21,7 @@ class Stats:
         lost: Connections dropped so far because they, or their server, failed.
         round_trips: Packets that were sent and answered, or should have been. Those of calls under way are missing.
         retries: Batches sent again, after a lost connection, a deadlock or a lock wait.
-        cache_hits: Loads of a newest state that a kept state helped: it still is the newest, or the newest builds on it.
+        cache_hits: Loads of a newest state that a kept state helped: it still is the newest, or that builds on it.
         cache_misses: Other loads of a newest state.
         sent_bytes: Bytes of commands, before TLS; logging in is not counted.
         received_bytes: Bytes of answers, as those.
