@@ -76,6 +76,7 @@ class ConnectionOptions(BaseModel):
     pool_idle_s: Seconds = 300.0
     pool_max_age_s: Seconds = 3600.0
     retry_deadline_s: Annotated[float, Field(ge=0, le=600, allow_inf_nan=False)] = 30.0
+    slow_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     pipeline: bool = True
 
     @property
@@ -196,6 +197,7 @@ class ConnectionKeywords(TypedDict, total=False):
     pool_idle_s: float
     pool_max_age_s: float
     retry_deadline_s: float
+    slow_ms: float | None
     pipeline: bool
 
 
@@ -255,6 +257,8 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
         pool_max_age_s: A connection older than this is replaced before its next use, in seconds.
         retry_deadline_s: How long an operation is repeated after a lost connection, a deadlock or a lock wait, in
             seconds from its start; at most 600, as what was carried out already is recognised for a quarter of an hour.
+        slow_ms: A call that takes longer, in milliseconds, is logged as a warning, by logger ``locus_mysql.calls``;
+            ``None`` logs none.
         ttl_s: A thread expires this many seconds after its last save; ``None`` keeps it.
         keep_checkpoints: Newest checkpoints kept for each thread; ``None`` keeps all.
         search: Keep a full-text index.

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..config import MySQLConfig
 from ..dialect.checkpoints.dialect import CheckpointDialect
+from ..engine.counters import Counters
 from .leases import LeaseOperations, Turns
 from .memory import ThreadMemory
 
@@ -24,4 +25,5 @@ class OperationsBase:
         self.memory = ThreadMemory(config.cache_bytes)
         self.leases = LeaseOperations(dialect)
         self.turns: Turns[Any] = Turns()
+        self.counters = Counters()
         self.ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)

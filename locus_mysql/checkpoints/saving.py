@@ -249,6 +249,7 @@ class SavingOperations(CleaningOperations):
         before = self.memory.snapshot((tenant, thread_id))
         if checkpoint_id is None:
             known = yield from self._load_newest_known(tenant, thread_id, before)
+            self.counters.look_up(hit=known is not None and before.held is not None)
             return known or (yield from self._load_newest(tenant, thread_id, before))
         one = self.sql.loading.named(tenant, thread_id, check_checkpoint_id(checkpoint_id))
         every = self.sql.loading.all_rows(tenant, thread_id, checkpoint_id)

@@ -11,6 +11,7 @@ from ..database.database import Database, share
 from ..database.methods import awaited, blocking
 from ..dialect.checkpoints.dialect import CheckpointDialect
 from ..dialect.checkpoints.tables import Kind
+from ..engine.counters import Counters
 from ..engine.operation import Operation
 from .arguments import check_thread_id
 from .coding.codec import check_json_object, encode
@@ -41,6 +42,10 @@ class StoreOperations:
         dialect = CheckpointDialect(config.table_prefix, kind, search=config.search, search_parser=config.search_parser)
         self.schema = dialect.schema
         self.checkpoints = CheckpointOperations(config, dialect)
+
+    def count_in(self, counters: Counters) -> None:
+        """See `CountsCache.count_in`."""
+        self.checkpoints.counters = counters
 
     def save(
         self,

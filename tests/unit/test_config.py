@@ -64,6 +64,8 @@ GOOD: list[tuple[str, Any, Any]] = [
     ("pool_idle_s", 3, 3.0),
     ("pool_max_age_s", 3, 3.0),
     ("retry_deadline_s", 0, 0.0),
+    ("slow_ms", None, None),
+    ("slow_ms", "250", 250.0),
     ("ttl_s", 60, 60.0),
     ("keep_checkpoints", 1, 1),
     ("search", "off", False),

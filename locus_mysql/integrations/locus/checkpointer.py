@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import warnings
 from collections.abc import Callable
@@ -34,8 +33,10 @@ from ...database.database import Database, share
 from ...database.methods import awaited, blocking
 from ...database.tenancy import Tenancy
 from ...dialect.checkpoints.dialect import CheckpointDialect
+from ...engine.counters import Counters
+from ...engine.logs import CALLS, CONFLICTS, DAMAGE, told
 from ...engine.operation import Operation
-from ...errors import ConfigError, Conflict, CorruptCheckpoint, InvalidInput, LocusMySQLError
+from ...errors import ConfigError, Conflict, CorruptCheckpoint, InvalidInput, LocusMySQLError, ReadOnlyServer
 from .built_in import as_returned, own_options
 from .callers import refuse_agents
 from .lines import Line, Lines, unstamped
@@ -43,8 +44,6 @@ from .retention import FirstSaved, opened_at
 from .state_texts import decode_state, encode_agent
 
 T = TypeVar("T")
-
-_LOG = logging.getLogger(__name__)
 
 #: Where a Locus run lists the saves of its turn that the turn's last save will supersede and delete. From
 #: ``locus.agent.runtime_loop.ITERATION_CHECKPOINTS_KEY`` of locus-sdk 3.0.1. Should another version use another name,
@@ -96,6 +95,10 @@ class LocusOperations:
         self.on_conflict = on_conflict
         self._lines = Lines()
         self._first_saved = FirstSaved()
+
+    def count_in(self, counters: Counters) -> None:
+        """See `CountsCache.count_in`."""
+        self.checkpoints.counters = counters
 
     def place(self, thread_id: str) -> ThreadKey:
         """Where a thread is: its tenant and its id."""
@@ -172,7 +175,7 @@ class LocusOperations:
         saved = yield from self._save_in_branch(branch, key, new, metadata)
         self._lines.branched(line, key, branch)
         warnings.warn(ThreadBranched(thread_id, branch, conflict.expected, conflict.newest), stacklevel=2)
-        _LOG.warning("A save went into a new thread, as somebody else had saved to its own meanwhile.")
+        CONFLICTS.warning("A save went into a new thread, as somebody else had saved to its own meanwhile.")
         return saved
 
     def _save_in_branch(
@@ -362,7 +365,8 @@ class LocusOperations:
                 try:
                     dropped += yield from self._purge_thread(tenant, found, cutoff)
                 except CorruptCheckpoint as error:
-                    _LOG.warning("Old messages of a thread were not dropped: %s", error)
+                    DAMAGE.warning("Old messages of a damaged thread stay; at level DEBUG this logger says of which.")
+                    DAMAGE.debug("Old messages were not dropped: %s", error)
             if len(page) < batch:
                 return dropped
 
@@ -460,12 +464,18 @@ class MySQLCheckpointer(AsyncTurns[LocusOperations], BaseCheckpointer):
     forget_tenant = awaited(LocusOperations.forget_tenant)
     purge_messages = awaited(LocusOperations.purge_messages)
 
-    async def health_check(self) -> bool:
-        """Whether the server answers, has the tables and takes writes; False rather than an error."""
+    async def health_check(self, *, raises: bool = False) -> bool:
+        """Whether the server answers, has the tables and takes writes; False rather than an error.
+
+        Why not is in the log, at level WARNING.
+
+        Args:
+            raises: Raise the error, which says what to do, instead.
+        """
         try:
-            return await self._health_check()
-        except LocusMySQLError:
-            return False
+            return well(await self._health_check())
+        except LocusMySQLError as error:
+            return unwell(error, raises=raises)
 
     def tenant_scope(self, tenant: str) -> AbstractContextManager[None]:
         """Every call inside the block, and inside tasks begun in it, belongs to this tenant."""
@@ -537,12 +547,18 @@ class SyncMySQLCheckpointer(SyncTurns[LocusOperations]):
         refuse_agents(type(self).__name__, 2)  # the method's frame is between
         return super()._run(operation)
 
-    def health_check(self) -> bool:
-        """Whether the server answers, has the tables and takes writes; False rather than an error."""
+    def health_check(self, *, raises: bool = False) -> bool:
+        """Whether the server answers, has the tables and takes writes; False rather than an error.
+
+        Why not is in the log, at level WARNING.
+
+        Args:
+            raises: Raise the error, which says what to do, instead.
+        """
         try:
-            return self._health_check()
-        except LocusMySQLError:
-            return False
+            return well(self._health_check())
+        except LocusMySQLError as error:
+            return unwell(error, raises=raises)
 
     def tenant_scope(self, tenant: str) -> AbstractContextManager[None]:
         """Every call inside the block belongs to this tenant."""
@@ -609,6 +625,21 @@ def text_of_messages(state: AgentState, delta: Delta) -> tuple[str, bool]:
     continues = "messages" in delta.news
     added = state.messages[delta.news["messages"] if continues else 0 :]
     return joined(message.content for message in added if message.content and message.role != Role.SYSTEM), continues
+
+
+def well(takes_writes: bool) -> bool:
+    """The outcome of a health check that the server answered, which is logged if it takes no writes."""
+    if not takes_writes:
+        raise ReadOnlyServer("The server takes no writes (read_only is on). Connect to the primary.")
+    return True
+
+
+def unwell(error: LocusMySQLError, *, raises: bool) -> bool:
+    """The outcome of a health check that failed."""
+    CALLS.warning("A health check failed: %s.", told(error))
+    if raises:
+        raise error
+    return False
 
 
 def _capabilities(config: MySQLConfig) -> CheckpointerCapabilities:
