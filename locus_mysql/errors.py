@@ -4,6 +4,7 @@
     ├── UsageError          correct the call: nothing was written
     │   ├── InvalidInput        an id, metadata, state or pattern that cannot be stored or understood
     │   ├── ThreadExists        copying onto a thread that has checkpoints
+    │   ├── CheckpointExists    saving other content under the id of a checkpoint whose history is kept
     │   ├── StateTooLarge       larger than a packet the server accepts
     │   └── TenantUnknown       no tenant could be told for the thread
     ├── SetupError          correct the configuration or the server
@@ -36,6 +37,10 @@ class InvalidInput(UsageError, ValueError):
 
 class ThreadExists(UsageError):
     """The destination of a copy already has checkpoints; nothing was changed."""
+
+
+class CheckpointExists(UsageError):
+    """The id belongs to a checkpoint of other content; nothing was changed."""
 
 
 class StateTooLarge(UsageError):

@@ -101,6 +101,10 @@ class SchemaStatements:
         self._checkpoints = checkpoints_table
         self._search = search
         self._search_parser = search_parser
+        #: Their unquoted names.
+        self.names = (threads_table, checkpoints_table)
+        #: The layout that this version of the package uses.
+        self.layout_version = LAYOUT_VERSION
 
     def describe(self) -> Statement:
         """Name, comment and presence of a full-text index of each table there is."""
@@ -113,6 +117,15 @@ class SchemaStatements:
         return (
             Statement(THREADS.format(threads=f"`{self._threads}`", comment=comment).strip()),
             Statement(CHECKPOINTS.format(checkpoints=f"`{self._checkpoints}`", comment=comment, search=search).strip()),
+        )
+
+    def refusal(self, searched: dict[str, bool]) -> str | None:
+        """Why tables of the right layout cannot be used: they lack the full-text index that is wanted."""
+        if not self._search or searched[self._checkpoints.casefold()]:
+            return None
+        return (
+            f"Table {self._checkpoints!r} was made without a full-text index. Set search=False, or add the index: "
+            f"{self.add_search().sql}"
         )
 
     def add_search(self) -> Statement:

@@ -9,10 +9,9 @@ from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from ..config import MySQLConfig
-from ..dialect import Dialect
 from ..drivers.base import AsyncConnection, DriverError, Result, ServerError
 from ..drivers.registry import find_driver
-from .bootstrap import ensure_schema
+from .bootstrap import HasTables, ensure_schema
 from .operation import Batch, Operation
 from .pool import AsyncPool
 from .retry import Retry
@@ -29,7 +28,7 @@ class AsyncEngine:
         dialect: The statements that make and check the tables.
     """
 
-    def __init__(self, config: MySQLConfig, dialect: Dialect) -> None:
+    def __init__(self, config: MySQLConfig, dialect: HasTables) -> None:
         self._config = config
         self._dialect = dialect
         self._driver = find_driver(config.driver)

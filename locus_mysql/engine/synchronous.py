@@ -8,10 +8,9 @@ import time
 from typing import TypeVar
 
 from ..config import MySQLConfig
-from ..dialect import Dialect
 from ..drivers.base import DriverError, Result, ServerError, SyncConnection
 from ..drivers.registry import find_driver
-from .bootstrap import ensure_schema
+from .bootstrap import HasTables, ensure_schema
 from .operation import Batch, Operation
 from .pool import SyncPool
 from .retry import Retry
@@ -28,7 +27,7 @@ class SyncEngine:
         dialect: The statements that make and check the tables.
     """
 
-    def __init__(self, config: MySQLConfig, dialect: Dialect) -> None:
+    def __init__(self, config: MySQLConfig, dialect: HasTables) -> None:
         self._config = config
         self._dialect = dialect
         self._driver = find_driver(config.driver)

@@ -1,0 +1,115 @@
+"""Removing checkpoints and copying threads, as generators that do no I/O."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import cast
+
+from ..config import MySQLConfig
+from ..dialect import Statement
+from ..dialect.versions import VersionsDialect
+from ..engine.operation import Batch, Duplicate, Operation
+from ..errors import InvalidInput, ThreadExists
+from . import keys
+from .memory import VersionMemory
+
+#: Runs looked for at a time, and stale threads.
+_PAGE = 200
+
+
+class Removing:
+    """Removes checkpoints, keeps what others need of them, and copies threads.
+
+    Args:
+        config: The options.
+        sql: The statements.
+        memory: What the process remembers.
+    """
+
+    def __init__(self, config: MySQLConfig, sql: VersionsDialect, memory: VersionMemory) -> None:
+        self._sql = sql
+        self._memory = memory
+        self._ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)
+
+    def delete_thread(self, tenant: str, thread_id: str) -> Operation[bool]:
+        """Delete a thread with all in it; True if there was one. One round trip."""
+        self._memory.forget((tenant, thread_id))
+        threads = self._sql.threads
+        locked, *_ = yield Batch.of(
+            threads.begin_epoch(tenant, thread_id, os.urandom(8)), *threads.delete_all(tenant, thread_id)
+        )
+        return locked.affected > 0
+
+    def delete_checkpoint(self, tenant: str, thread_id: str, ns: str, checkpoint_id: str) -> Operation[bool]:
+        """Delete a checkpoint with its writes; True if there was one. One round trip.
+
+        Others stay whole: what they need of it is kept, out of sight, until they go as well.
+        """
+        hide = self._sql.removing.hide_named(tenant, thread_id, keys.version_key(ns, checkpoint_id))
+        return (yield from self._remove(tenant, thread_id, hide)) > 0
+
+    def prune(self, tenant: str, thread_id: str, keep: int, ns: str | None = None) -> Operation[int]:
+        """Delete all but the newest ``keep`` checkpoints of each namespace, or of one; returns how many went."""
+        hide = self._sql.removing.hide_older(tenant, thread_id, keep, None if ns is None else keys.ns_key(ns))
+        return (yield from self._remove(tenant, thread_id, hide))
+
+    def delete_runs(self, tenant: str, run_ids: Sequence[str]) -> Operation[int]:
+        """Delete the checkpoints of runs, in all threads; returns how many went. A round trip, and one per thread."""
+        removed = 0
+        for start in range(0, len(run_ids), _PAGE):
+            run_keys = [keys.run_key(run_id) for run_id in run_ids[start : start + _PAGE]]
+            (found,) = yield Batch.of(self._sql.removing.threads_of_runs(tenant, run_keys))
+            for row in found.rows:
+                thread_id = cast(str, row[0])
+                hide = self._sql.removing.hide_runs(tenant, thread_id, run_keys)
+                removed += yield from self._remove(tenant, thread_id, hide)
+        return removed
+
+    def copy_thread(self, tenant: str, source: str, destination: str) -> Operation[bool]:
+        """Copy a thread with all its checkpoints and writes; False if there is none. One round trip.
+
+        Raises:
+            ThreadExists: The destination has checkpoints. Nothing was changed.
+        """
+        if source == destination:
+            raise InvalidInput("A thread cannot be copied onto itself; choose another destination.")
+        epoch = os.urandom(8)
+        sql = self._sql.removing
+        batch = Batch(
+            sql.copy(tenant, source, destination, epoch, self._ttl_us), sql.find_copied(tenant, destination, epoch)
+        )
+        self._memory.forget((tenant, destination))
+        try:
+            results = yield batch
+        except Duplicate:
+            raise ThreadExists(
+                f"Thread {destination!r} has checkpoints already; delete it first or copy to another id."
+            ) from None
+        return len(results) == 1 or results[1].affected > 0
+
+    def vacuum(self, tenant: str, older_than_s: float) -> Operation[int]:
+        """Delete threads that have expired or were not saved to for so long; returns how many."""
+        age_us = int(older_than_s * 1_000_000)
+        removed = 0
+        while True:
+            (found,) = yield Batch.of(self._sql.threads.stale(tenant, age_us, _PAGE))
+            went = 0
+            for row in found.rows:
+                thread_id = cast(str, row[0])
+                self._memory.forget((tenant, thread_id))
+                locked, *_ = yield Batch.of(*self._sql.threads.delete_stale(tenant, thread_id, os.urandom(8), age_us))
+                went += locked.affected
+            removed += went
+            if not went:
+                return removed
+
+    def _remove(self, tenant: str, thread_id: str, hide: Statement) -> Operation[int]:
+        """Hide checkpoints, and remove what then nothing needs."""
+        self._memory.forget((tenant, thread_id))
+        _, hidden, *_ = yield Batch.of(
+            self._sql.threads.begin_epoch(tenant, thread_id, os.urandom(8)),
+            hide,
+            *self._sql.removing.remove_hidden(tenant, thread_id),
+        )
+        return hidden.affected
