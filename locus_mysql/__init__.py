@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .drivers.registry import register_driver
     from .errors import LocusMySQLError
     from .integrations.locus import MySQLCheckpointer, SyncMySQLCheckpointer, mysql_checkpointer, register
+    from .versions.saver import MySQLCheckpointSaver, SyncMySQLCheckpointSaver
 
 __version__ = "0.1.0"
 
@@ -17,10 +18,12 @@ _HOMES = {
     "CheckpointStore": ".checkpoints.store",
     "LocusMySQLError": ".errors",
     "MySQLBackend": ".checkpoints.backend",
+    "MySQLCheckpointSaver": ".versions.saver",
     "MySQLCheckpointer": ".integrations.locus",
     "MySQLConfig": ".config",
     "SyncCheckpointStore": ".checkpoints.store",
     "SyncMySQLBackend": ".checkpoints.backend",
+    "SyncMySQLCheckpointSaver": ".versions.saver",
     "SyncMySQLCheckpointer": ".integrations.locus",
     "mysql_checkpointer": ".integrations.locus",
     "register": ".integrations.locus",
@@ -31,10 +34,12 @@ __all__ = [
     "CheckpointStore",
     "LocusMySQLError",
     "MySQLBackend",
+    "MySQLCheckpointSaver",
     "MySQLCheckpointer",
     "MySQLConfig",
     "SyncCheckpointStore",
     "SyncMySQLBackend",
+    "SyncMySQLCheckpointSaver",
     "SyncMySQLCheckpointer",
     "__version__",
     "mysql_checkpointer",

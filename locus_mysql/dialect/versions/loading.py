@@ -148,7 +148,7 @@ SELECT p.part, p.chunk FROM {parts} p
 READ_WRITES = """
 SELECT w.task_id, w.idx, w.channel, w.task_path, w.payload
   FROM {writes} w
-  JOIN {threads} t ON t.tenant = w.tenant AND t.thread_id = w.thread_id
+  LEFT JOIN {threads} t ON t.tenant = w.tenant AND t.thread_id = w.thread_id
  WHERE w.tenant = %s AND w.thread_id = %s AND w.version_key = %s
    AND <live><task>
 """
