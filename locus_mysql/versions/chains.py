@@ -22,9 +22,16 @@ class Inline(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A part, and the length of the body that ends with it."""
+    """A part of a body, and where in it its bytes stand. What the parts before had from there on is dropped.
+
+    Args:
+        part: Its number.
+        start: The first byte's place.
+        length: The length of the body that ends with it.
+    """
 
     part: int
+    start: int
     length: int
 
 
@@ -85,21 +92,23 @@ def store(encoded: Encoded, before: Value | None, body_before: Body | None, new_
     if not isinstance(before, Stored) or before.kind != encoded.kind:
         return _whole(encoded.kind, framed, Body(framed.body), new_part)
     body = Body(framed.body, body_before)
-    reached = _reached(body, before, body_before)
-    if reached == len(before.chain) - 1 and len(framed.body) == before.length:
+    same = _same_bytes(body, before, body_before)
+    if same == before.length == len(framed.body):
         unchanged = Stored(encoded.kind, framed.front, framed.back, before.position, before.digest, before.chain)
         return NewPart(unchanged, body_before or body, None)
-    if reached is None:
-        return _whole(encoded.kind, framed, body, new_part)
-    positions = line(before.position)
-    position = positions[reached] + 1
-    base = positions.index(position & (position - 1))
-    kept = before.chain[base].length
+    position = before.position + 1
+    base = line(before.position).index(position & (position - 1))
+    kept = min(same, seen_bytes(before.chain, base))
     if 2 * kept < len(framed.body):
         return _whole(encoded.kind, framed, body, new_part)
-    chain = (*before.chain[: base + 1], Link(new_part, len(framed.body)))
+    chain = (*before.chain[: base + 1], Link(new_part, kept, len(framed.body)))
     value = Stored(encoded.kind, framed.front, framed.back, position, body.digest, chain)
     return NewPart(value, body, framed.body[kept:])
+
+
+def seen_bytes(chain: tuple[Link, ...], index: int) -> int:
+    """How much of the body that ends with a link is still there in the body of the whole chain."""
+    return min((link.start for link in chain[index + 1 :]), default=chain[index].length)
 
 
 def line(position: int) -> list[int]:
@@ -111,20 +120,22 @@ def line(position: int) -> list[int]:
 
 
 def _whole(kind: str, framed: Framed, body: Body, new_part: int) -> NewPart:
-    chain = (Link(new_part, len(framed.body)),)
+    chain = (Link(new_part, 0, len(framed.body)),)
     return NewPart(Stored(kind, framed.front, framed.back, 0, body.digest, chain), body, framed.body)
 
 
-def _reached(body: Body, before: Stored, body_before: Body | None) -> int | None:
-    """The last link of a chain up to which a body is the same; None if there is none."""
-    last = len(before.chain) - 1
+def _same_bytes(body: Body, before: Stored, body_before: Body | None) -> int:
+    """How many bytes a body has in common with the one before, from the beginning."""
     if body_before is None:
-        return last if body.begins_with(before.length, before.digest) else None
-    if body.data.startswith(body_before.data):
-        return last
+        return before.length if body.begins_with(before.length, before.digest) else 0
     now, then = memoryview(body.data), memoryview(body_before.data)
-    for index in range(last - 1, -1, -1):
-        length = before.chain[index].length
-        if length <= len(now) and now[:length] == then[:length]:
-            return index
-    return None
+    same, most = 0, min(len(now), len(then))
+    if now[:most] == then[:most]:
+        return most
+    while same + 1 < most:  # the first most bytes differ, the first same do not
+        middle = (same + most) // 2
+        if now[same:middle] == then[same:middle]:
+            same = middle
+        else:
+            most = middle
+    return same

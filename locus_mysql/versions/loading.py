@@ -12,7 +12,7 @@ from ..drivers.base import Row
 from ..engine.operation import Batch, Operation
 from ..errors import CorruptCheckpoint
 from . import keys
-from .chains import Inline, Stored
+from .chains import Inline, Link, Stored, seen_bytes
 from .memory import VersionMemory
 from .payload import Content, unpack
 from .records import Base, ChannelHistory, Held, LoadedVersion, LoadedWrite
@@ -28,28 +28,30 @@ _HEAD, _PART, _WRITE, _PARENTS_WRITE = range(4)
 
 @dataclass(slots=True)
 class Parts:
-    """The parts that were read, and the bodies at hand, of one thread.
+    """The parts that were read, and those that bodies at hand hold, of one thread.
 
     Args:
         sealed: Parts by number, as they stand in their table.
-        bodies: By the numbers of the parts that a body is made of, bytes that begin with it, and its length.
         opened: Parts by number, unsealed.
+        bodies: Bodies at hand by the numbers of the parts they are made of.
     """
 
     sealed: dict[int, bytes] = field(default_factory=dict)
-    bodies: dict[tuple[int, ...], tuple[bytes, int]] = field(default_factory=dict)
-    opened: dict[int, bytes] = field(default_factory=dict)
+    opened: dict[int, bytes | memoryview] = field(default_factory=dict)
+    bodies: dict[tuple[Link, ...], bytes] = field(default_factory=dict)
 
     def know(self, values: Mapping[str, Held], bodies: Mapping[str, Body]) -> list[int]:
-        """Take note of bodies at hand; returns the parts that need not be read."""
+        """Take note of bodies at hand; returns the parts that need not be read, as a body holds them whole."""
         numbers: list[int] = []
         for name, body in bodies.items():
             value = values[name].value
             if isinstance(value, Stored):
-                chain = tuple(link.part for link in value.chain)
+                self.bodies[value.chain] = body.data
+                data = memoryview(body.data)
                 for index, link in enumerate(value.chain):
-                    self.bodies[chain[: index + 1]] = body.data, link.length
-                numbers += chain
+                    if seen_bytes(value.chain, index) >= link.length:
+                        self.opened[link.part] = data[link.start : link.length]
+                        numbers.append(link.part)
         return numbers
 
     def body(self, value: Stored) -> bytes:
@@ -58,22 +60,19 @@ class Parts:
         Raises:
             CorruptCheckpoint: A part is missing or of another length.
         """
-        chain = tuple(link.part for link in value.chain)
-        begun = next((index for index in range(len(chain), 0, -1) if chain[:index] in self.bodies), 0)
+        at_hand = self.bodies.get(value.chain)
+        if at_hand is not None:
+            return at_hand
         pieces: list[bytes | memoryview] = []
-        length = 0
-        if begun:
-            data, length = self.bodies[chain[:begun]]
-            if begun == len(chain) and length == len(data):
-                return data
-            pieces.append(memoryview(data)[:length])
-        for link in value.chain[begun:]:
-            piece = self._chunk(link.part)
-            length += len(piece)
-            if length != link.length:
-                raise CorruptCheckpoint(f"Part {link.part} of a checkpoint is of another length than it should be.")
-            pieces.append(piece)
-        return b"".join(pieces)
+        end = value.length
+        for link in reversed(value.chain):
+            if link.start < end:
+                chunk = self._chunk(link)
+                pieces.append(chunk if link.length == end else memoryview(chunk)[: end - link.start])
+                end = link.start
+        if end:
+            raise CorruptCheckpoint("The parts of a checkpoint do not fit together.")
+        return b"".join(pieces[::-1])
 
     def encoded(self, value: Inline | Stored) -> Encoded:
         """A value put together."""
@@ -81,13 +80,15 @@ class Parts:
             return value.value
         return Encoded(value.kind, b"".join((value.front, self.body(value), value.back)))
 
-    def _chunk(self, part: int) -> bytes:
-        piece = self.opened.get(part)
-        if piece is None:
-            if part not in self.sealed:
-                raise CorruptCheckpoint(f"Part {part} of a checkpoint is gone.")
-            piece = self.opened[part] = unseal(self.sealed[part])
-        return piece
+    def _chunk(self, link: Link) -> bytes | memoryview:
+        chunk = self.opened.get(link.part)
+        if chunk is None:
+            if link.part not in self.sealed:
+                raise CorruptCheckpoint(f"Part {link.part} of a checkpoint is gone.")
+            chunk = self.opened[link.part] = unseal(self.sealed[link.part])
+        if len(chunk) != link.length - link.start:
+            raise CorruptCheckpoint(f"Part {link.part} of a checkpoint is of another length than it should be.")
+        return chunk
 
 
 class Loading:

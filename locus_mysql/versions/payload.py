@@ -74,8 +74,8 @@ def _unpack(body: bytes, stored_seq: int) -> Content:
         else:
             front, back, position, digest, chain = rest
             links = tuple(
-                Link(part_number(part, stored_seq), length)
-                for part, length in zip(chain[::2], chain[1::2], strict=True)
+                Link(part_number(part, stored_seq), start_of, length)
+                for part, start_of, length in zip(chain[::3], chain[1::3], chain[2::3], strict=True)
             )
             stored = Stored(kind, bytes.fromhex(front), bytes.fromhex(back), position, bytes.fromhex(digest), links)
             values[name] = Held(label, stored)
@@ -94,7 +94,7 @@ def resolved(values: Mapping[str, Held], stored_seq: int) -> dict[str, Held]:
     found = {}
     for name, (label, value) in values.items():
         if isinstance(value, Stored):
-            chain = tuple(Link(part_number(part, stored_seq), length) for part, length in value.chain)
+            chain = tuple(link._replace(part=part_number(link.part, stored_seq)) for link in value.chain)
             value = value._replace(chain=chain)
         found[name] = Held(label, value)
     return found

@@ -42,9 +42,12 @@ def unseal(stored: bytes) -> bytes:
         content = bytes(rest)
     elif kind == _DEFLATED:
         try:
-            content = zlib.decompressobj(-15, zdict=DICTIONARY).decompress(rest)
+            inflating = zlib.decompressobj(-15, zdict=DICTIONARY)
+            content = inflating.decompress(rest)
         except zlib.error as error:
             raise CorruptCheckpoint("A stored checkpoint cannot be read back; its bytes are damaged.") from error
+        if not inflating.eof:
+            raise CorruptCheckpoint("A stored checkpoint cannot be read back; its bytes are cut short.")
     else:
         raise CorruptCheckpoint(
             "A stored checkpoint is of a format that this version does not know; upgrade locus-mysql."

@@ -34,6 +34,7 @@ ARGUMENTS: dict[str, Any] = {
     "read_seq": 4,
     "tenant": "x",
     "pattern": "a*",
+    "searched": {"p_checkpoints": False},
 }
 
 
