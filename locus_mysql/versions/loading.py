@@ -118,6 +118,7 @@ class Loading:
         heads = _heads(found.rows)
         if not heads:
             return None
+        parts = _of_epoch(parts, known, heads)
         version, content = _versions(found.rows, parts)[0]
         head = heads[0]
         bodies = {
@@ -172,6 +173,7 @@ class Loading:
         )
         (found,) = yield Batch.of(statement)
         heads = _heads(found.rows)
+        parts = _of_epoch(parts, known, heads)
         versions = [version for version, _ in _versions(found.rows, parts)]
         return versions, cast(int, heads[-1][2]) if heads else 0
 
@@ -247,6 +249,11 @@ def aware(value: object) -> datetime:
 def _heads(rows: Sequence[Row]) -> list[Row]:
     """The rows of checkpoints, newest first."""
     return sorted((row for row in rows if row[0] == _HEAD), key=lambda row: -cast(int, row[2]))
+
+
+def _of_epoch(parts: Parts, known: tuple[bytes, Sequence[int]] | None, heads: Sequence[Row]) -> Parts:
+    """The parts at hand, or none if the thread's epoch is another: then other parts may have their numbers."""
+    return parts if known is not None and all(head[11] == known[0] for head in heads) else Parts()
 
 
 def _versions(rows: Sequence[Row], parts: Parts) -> list[tuple[LoadedVersion, Content]]:
