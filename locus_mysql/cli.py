@@ -18,6 +18,7 @@ from typing import Any, Never, TypeVar
 from .checkpoints.store import CheckpointStore
 from .config import MySQLConfig
 from .dialect import Dialect
+from .dialect.versions import VersionsDialect
 from .errors import LocusMySQLError, SetupError
 from .local_server import LocalServer, StopRequested, find_mysqld, serve, stop_signals_raise
 
@@ -70,7 +71,8 @@ def schema(arguments: argparse.Namespace) -> int:
     """Print the statements that make the tables; connects to nothing."""
     config = MySQLConfig.from_env(**_options(arguments))
     dialect = Dialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
-    for statement in dialect.schema.create():
+    versions = VersionsDialect(config.table_prefix)
+    for statement in (*dialect.schema.create(), *versions.schema.create()):
         print(f"{statement.sql};")
     return OK
 
@@ -88,6 +90,21 @@ def import_locus(arguments: argparse.Namespace) -> int:
 
     copying = LocusImport(source, target, table=arguments.table, dry_run=arguments.dry_run, tell=tell)
     summary = asyncio.run(copying.run())
+    print(summary)
+    return OK if summary.complete else FAILED
+
+
+def import_langgraph(arguments: argparse.Namespace) -> int:
+    """Copy the checkpoints of the package langgraph-checkpoint-mysql."""
+    from .integrations.langgraph.importing import LangGraphImport
+
+    target = MySQLConfig.from_env(**_options(arguments))
+    source = MySQLConfig(dsn=arguments.source_dsn, driver=target.driver) if arguments.source_dsn else target
+
+    def tell(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    summary = asyncio.run(LangGraphImport(source, target, dry_run=arguments.dry_run, tell=tell).run())
     print(summary)
     return OK if summary.complete else FAILED
 
@@ -171,6 +188,13 @@ def _parser() -> argparse.ArgumentParser:
     _add_tenant(to_import)
     _add_prefix(to_import)
     to_import.add_argument("--dry-run", action="store_true", help="only say what would be copied")
+
+    to_move = command(import_langgraph, "import-langgraph", "copy the checkpoints of langgraph-checkpoint-mysql")
+    _add_connection(to_move, "; where to copy to")
+    to_move.add_argument("--source-dsn", metavar="DSN", help="where to copy from (the same database)")
+    _add_tenant(to_move)
+    _add_prefix(to_move)
+    to_move.add_argument("--dry-run", action="store_true", help="only say what would be copied")
 
     to_clean = command(vacuum, "vacuum", "remove checkpoints older than some days, never a live thread's newest")
     to_clean.add_argument("--older-than-days", type=float, required=True, metavar="DAYS")

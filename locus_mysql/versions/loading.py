@@ -177,6 +177,11 @@ class Loading:
         versions = [version for version, _ in _versions(found.rows, parts)]
         return versions, cast(int, heads[-1][2]) if heads else 0
 
+    def keys(self, tenant: str, thread_id: str) -> Operation[set[bytes]]:
+        """The keys of a thread's checkpoints. One round trip."""
+        (found,) = yield Batch.of(self._sql.loading.keys(tenant, thread_id))
+        return {cast(bytes, row[0]) for row in found.rows}
+
     def writes(
         self, tenant: str, thread_id: str, version_key: bytes, task_id: str | None
     ) -> Operation[list[LoadedWrite]]:

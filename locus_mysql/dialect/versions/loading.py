@@ -140,6 +140,8 @@ SELECT 2, line.depth, w.idx, w.version_key, w.task_id, w.channel, w.task_path, w
  WHERE line.depth > 0 AND w.channel IN (<channels>)
 """
 
+KEYS = "SELECT v.version_key FROM {versions} v WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0"
+
 READ_PARTS = """
 SELECT p.part, p.chunk FROM {parts} p
  WHERE p.tenant = %s AND p.thread_id = %s AND p.part IN (<parts>)
@@ -263,6 +265,10 @@ class LoadingStatements(Statements):
         key = (tenant, thread_id)
         text = self._text(_complete(ANCESTORS)).replace("<channels>", ", ".join(["%s"] * len(channels)))
         return Statement(text, (*key, version_key, *key, depth, *key, *key, *channels))
+
+    def keys(self, tenant: str, thread_id: str) -> Statement:
+        """The keys of a thread's checkpoints."""
+        return Statement(self._text(KEYS), (tenant, thread_id))
 
     def parts(self, tenant: str, thread_id: str, parts: Sequence[int]) -> Statement:
         """Number and bytes of parts."""

@@ -54,7 +54,7 @@ def new_version(
     configurable = config["configurable"]
     whole = get_serializable_checkpoint_metadata(config, metadata)
     rest = {name: value for name, value in checkpoint.items() if name != "channel_values"}
-    head, text = _encode_head(serde, rest, cast("dict[str, Any]", whole))
+    head, text = encode_head(serde, rest, cast("dict[str, Any]", whole))
     run_id = whole.get("run_id")
     return NewVersion(
         surface=SURFACE,
@@ -65,7 +65,7 @@ def new_version(
         values=_values(serde, checkpoint, new_versions),
         metadata=text,
         run_id=None if run_id is None else str(run_id),
-        needs=_needs(checkpoint, whole),
+        needs=needs_of(checkpoint, whole),
         replace=True,
         token=token,
     )
@@ -160,7 +160,7 @@ def _values(
     return values
 
 
-def _needs(checkpoint: Checkpoint, metadata: Mapping[str, Any]) -> int:
+def needs_of(checkpoint: Checkpoint, metadata: Mapping[str, Any]) -> int:
     """What a checkpoint needs of its parent: all of it if a channel is stored as its writes, or just the sends."""
     counters = metadata.get(_COUNTERS) or {}
     if any(name not in checkpoint["channel_values"] for name in counters):
@@ -179,7 +179,7 @@ def _take_in_sends(serde: SerializerProtocol, checkpoint: Checkpoint, writes: Se
     versions[TASKS] = max(versions.values()) if versions else 1
 
 
-def _encode_head(
+def encode_head(
     serde: SerializerProtocol, rest: Mapping[str, Any], metadata: dict[str, Any]
 ) -> tuple[Encoded, str | None]:
     """A checkpoint without its values, and the metadata to find it by."""
