@@ -20,6 +20,9 @@ from locus.testing import ScriptedModel
 
 import locus_mysql
 from locus_mysql import MySQLConfig
+from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
+
+from .langgraph.graphs import chat
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -50,6 +53,8 @@ def all_examples() -> list[Example]:
     for name, value in public.items():
         if getattr(value, "__module__", "").startswith("locus_mysql"):
             examples += examples_of(name, value.__doc__ or "", {**public, "Agent": Agent})
+    for saver in (AsyncMySQLSaver, MySQLSaver):
+        examples += examples_of(saver.__name__, saver.__doc__ or "", {saver.__name__: saver, "builder": chat()})
     return examples
 
 

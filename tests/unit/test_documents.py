@@ -121,9 +121,9 @@ def test_the_table_of_errors_is_all_that_can_be_raised() -> None:
     table = rows(section("Errors"))
     assert {code(name) for name, *_ in table} == raised - groups
     order = [getattr(errors, code(name)) for name, *_ in table]
-    assert [issubclass(error, errors.UsageError) for error in order] == [True] * 4 + [False] * (len(order) - 4)
-    assert [issubclass(error, errors.SetupError) for error in order[4:12]] == [True] * 8
-    assert not any(issubclass(error, errors.SetupError) for error in order[12:])
+    assert [issubclass(error, errors.UsageError) for error in order] == [True] * 5 + [False] * (len(order) - 5)
+    assert [issubclass(error, errors.SetupError) for error in order[5:13]] == [True] * 8
+    assert not any(issubclass(error, errors.SetupError) for error in order[13:])
 
 
 def test_the_extras_are_those_of_the_package() -> None:
