@@ -128,14 +128,14 @@ def _same_bytes(body: Body, before: Stored, body_before: Body | None) -> int:
     """How many bytes a body has in common with the one before, from the beginning."""
     if body_before is None:
         return before.length if body.begins_with(before.length, before.digest) else 0
-    now, then = memoryview(body.data), memoryview(body_before.data)
-    same, most = 0, min(len(now), len(then))
-    if now[:most] == then[:most]:
-        return most
-    while same + 1 < most:  # the first most bytes differ, the first same do not
-        middle = (same + most) // 2
+    now, then = body.data, body_before.data
+    if now.startswith(then):
+        return len(then)
+    same, differs = 0, min(len(now), len(then)) + 1
+    while differs - same > 1:  # the first `same` bytes are, and somewhere before `differs` one is not
+        middle = (same + differs) // 2
         if now[same:middle] == then[same:middle]:
             same = middle
         else:
-            most = middle
+            differs = middle
     return same

@@ -29,6 +29,7 @@ from ...checkpoints.codec import check_json_object, decode_json, encode_json
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...versions.records import Base, LoadedVersion, LoadedWrite, NewValue, NewVersion
 from ...versions.values import Encoded
+from .messages import load
 
 #: Who encoded a checkpoint.
 SURFACE = "graph"
@@ -44,13 +45,24 @@ _TYPED = "typed:"
 
 def new_version(
     serde: SerializerProtocol,
+    dump: Callable[[str, Any], Encoded],
     config: RunnableConfig,
     checkpoint: Checkpoint,
     metadata: CheckpointMetadata,
     new_versions: ChannelVersions,
     token: bytes,
 ) -> NewVersion:
-    """A checkpoint to save, as LangGraph gives it."""
+    """A checkpoint to save, as LangGraph gives it.
+
+    Args:
+        serde: Encodes what of the checkpoint is not JSON.
+        dump: Encodes the value of a channel.
+        config: Thread, namespace and parent.
+        checkpoint: The checkpoint.
+        metadata: Its metadata.
+        new_versions: The versions of channels that changed.
+        token: The save's mark.
+    """
     configurable = config["configurable"]
     whole = get_serializable_checkpoint_metadata(config, metadata)
     rest = {name: value for name, value in checkpoint.items() if name != "channel_values"}
@@ -62,7 +74,7 @@ def new_version(
         checkpoint_id=checkpoint["id"],
         parent_id=configurable.get("checkpoint_id") or None,
         head=head,
-        values=_values(serde, checkpoint, new_versions),
+        values=_values(dump, checkpoint, new_versions),
         metadata=text,
         run_id=None if run_id is None else str(run_id),
         needs=needs_of(checkpoint, whole),
@@ -98,7 +110,7 @@ def checkpoint_tuple(serde: SerializerProtocol, version: LoadedVersion, thread_i
             "tenant, table_prefix or thread ids."
         )
     rest, metadata = _decode_head(serde, version)
-    values = {name: serde.loads_typed(encoded) for name, encoded in version.values().items()}
+    values = {name: load(serde, encoded) for name, encoded in version.values().items()}
     checkpoint = cast(Checkpoint, {**rest, "channel_values": values})
     if version.parents_writes:
         _take_in_sends(serde, checkpoint, version.parents_writes)
@@ -134,7 +146,7 @@ def filter_text(filter: Mapping[str, Any] | None) -> str | None:
 
 
 def _values(
-    serde: SerializerProtocol, checkpoint: Checkpoint, new_versions: ChannelVersions
+    dump: Callable[[str, Any], Encoded], checkpoint: Checkpoint, new_versions: ChannelVersions
 ) -> Callable[[Base | None], Sequence[NewValue]]:
     """Tells the values to store: of the base those that did not change, and the others encoded, each once."""
     encoded: dict[str, Encoded] = {}
@@ -149,7 +161,7 @@ def _values(
                 found.append(NewValue(name, label, None))
                 continue
             if name not in encoded:
-                encoded[name] = Encoded(*serde.dumps_typed(value))
+                encoded[name] = dump(name, value)
             found.append(NewValue(name, label, encoded[name]))
         for name, (label, _) in held.items():  # stored under a version that is still the channel's, though not told
             told = name in checkpoint["channel_values"] or name in new_versions

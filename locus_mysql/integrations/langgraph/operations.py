@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -18,12 +18,15 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from ...checkpoints.arguments import check_thread_id
+from ...config import MySQLConfig
 from ...engine.operation import Operation
 from ...errors import InvalidInput
 from ...versions import keys
 from ...versions.arguments import check_id
 from ...versions.surface import VersionsOfTenants
+from ...versions.values import Encoded
 from .coding import checkpoint_tuple, filter_text, new_version, new_writes, pending_writes
+from .messages import MessagePieces
 
 #: Checkpoints, and threads, that `list` reads at a time.
 PAGE = 100
@@ -72,7 +75,19 @@ class Listing:
 
 
 class GraphOperations(VersionsOfTenants):
-    """What the savers do. The serialiser is the first argument, as a saver may be cloned with another."""
+    """What the savers do. The serialiser is the first argument, as a saver may be cloned with another.
+
+    Args:
+        config: The options; or give them as keywords.
+        tenant_of: Tells the tenant from a thread id.
+        options: Options of `MySQLConfig`.
+    """
+
+    def __init__(
+        self, config: MySQLConfig | None, tenant_of: Callable[[str], str] | None, options: dict[str, Any]
+    ) -> None:
+        super().__init__(config, tenant_of, options)
+        self._pieces = MessagePieces(self.versions.config.cache_bytes)
 
     def get_tuple(self, serde: SerializerProtocol, config: RunnableConfig) -> Operation[CheckpointTuple | None]:
         """A checkpoint, or the newest; None if there is none. One round trip."""
@@ -126,7 +141,11 @@ class GraphOperations(VersionsOfTenants):
         """Store a checkpoint. One round trip; another one if this process neither saved nor loaded its parent."""
         tenant, thread_id, ns = self._place(config)
         check_id(checkpoint["id"], "Checkpoint id")
-        new = new_version(serde, config, checkpoint, metadata, new_versions, os.urandom(16))
+
+        def dump(channel: str, value: Any) -> Encoded:
+            return self._pieces.dump(serde, (tenant, thread_id, ns, channel), value)
+
+        new = new_version(serde, dump, config, checkpoint, metadata, new_versions, os.urandom(16))
         base = yield from self.versions.saving.find_base(tenant, thread_id, ns, new.parent_id)
         yield from self.versions.saving.save(tenant, thread_id, new, base)
         given = config["configurable"]["thread_id"]
