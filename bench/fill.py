@@ -79,7 +79,7 @@ def fill(config: MySQLConfig, dsn: str, checkpoints: int, progress: Callable[[st
         for done in range(0, copies, step):
             copier.copy(done + 1, min(done + step, copies))
             progress(f"{min(done + step, copies) * saved + saved} of {checkpoints} checkpoints")
-        cursor.execute(f"ANALYZE TABLE `{config.table_prefix}threads`, `{config.table_prefix}checkpoints`")
+        cursor.execute(f"ANALYZE TABLE `{config.table_prefix}store_threads`, `{config.table_prefix}store_checkpoints`")
 
 
 def add_old_threads(config: MySQLConfig, dsn: str, threads: int) -> int:
@@ -103,7 +103,7 @@ class Copier:
         self._cursor = cursor
         with suppress(pymysql.err.OperationalError):  # saves time, if the account may
             cursor.execute("SET SESSION sql_log_bin = 0")
-        self._tables = (f"{prefix}threads", f"{prefix}checkpoints")
+        self._tables = (f"{prefix}store_threads", f"{prefix}store_checkpoints")
         cursor.execute("DROP TEMPORARY TABLE IF EXISTS copied_threads, copied_checkpoints, numbers")
         for table, copied in zip(self._tables, ("copied_threads", "copied_checkpoints"), strict=True):
             cursor.execute(

@@ -14,7 +14,7 @@ from locus.core.state import AgentState
 from pydantic_core import from_json
 
 from locus_mysql import MySQLConfig
-from locus_mysql.drivers.tls import tls_context
+from locus_mysql.drivers.login.tls import tls_context
 
 TABLES = (
     "CREATE TABLE floor_new (id INT AUTO_INCREMENT PRIMARY KEY, state LONGBLOB)",

@@ -16,7 +16,7 @@ from typing import Any
 from locus.core.state import AgentState
 from pydantic_core import from_json
 
-from locus_mysql.integrations.state_texts import encode_state
+from locus_mysql.integrations.locus.state_texts import encode_state
 
 from . import contestants, workloads
 from .contestants import BUILT_IN, BY_TURNS, DRIVERS, OURS, POSTGRESQL, REDIS, SYNC_DRIVERS, Contestant, check_same

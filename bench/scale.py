@@ -106,7 +106,7 @@ def sampled_threads(config: MySQLConfig, dsn: str) -> list[str]:
     """Some of the threads, in no order."""
     with administrator(dsn) as cursor:
         cursor.execute(
-            f"SELECT thread_id FROM `{config.table_prefix}threads` WHERE thread_id NOT LIKE 'rare%%'"
+            f"SELECT thread_id FROM `{config.table_prefix}store_threads` WHERE thread_id NOT LIKE 'rare%%'"
             " ORDER BY RAND(1) LIMIT %s",
             (SAMPLED_THREADS,),
         )

@@ -21,7 +21,7 @@ from typing import Any
 
 from locus.core.state import AgentState
 
-from locus_mysql.drivers.base import DriverError, ServerError
+from locus_mysql.drivers.interface import DriverError, ServerError
 from locus_mysql.engine import asynchronous
 from locus_mysql.engine.retry import Retry
 

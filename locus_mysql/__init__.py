@@ -4,12 +4,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .checkpoints.backend import MySQLBackend, SyncMySQLBackend
     from .checkpoints.store import CheckpointStore, SyncCheckpointStore
     from .config import MySQLConfig
     from .drivers.registry import register_driver
     from .errors import LocusMySQLError
-    from .integrations.locus import MySQLCheckpointer, SyncMySQLCheckpointer, mysql_checkpointer, register
+    from .integrations.locus.backend import MySQLBackend, SyncMySQLBackend
+    from .integrations.locus.checkpointer import (
+        MySQLCheckpointer,
+        SyncMySQLCheckpointer,
+        mysql_checkpointer,
+        register,
+    )
     from .versions.saver import MySQLCheckpointSaver, SyncMySQLCheckpointSaver
 
 __version__ = "0.1.0"
@@ -17,16 +22,16 @@ __version__ = "0.1.0"
 _HOMES = {
     "CheckpointStore": ".checkpoints.store",
     "LocusMySQLError": ".errors",
-    "MySQLBackend": ".checkpoints.backend",
+    "MySQLBackend": ".integrations.locus.backend",
     "MySQLCheckpointSaver": ".versions.saver",
-    "MySQLCheckpointer": ".integrations.locus",
+    "MySQLCheckpointer": ".integrations.locus.checkpointer",
     "MySQLConfig": ".config",
     "SyncCheckpointStore": ".checkpoints.store",
-    "SyncMySQLBackend": ".checkpoints.backend",
+    "SyncMySQLBackend": ".integrations.locus.backend",
     "SyncMySQLCheckpointSaver": ".versions.saver",
-    "SyncMySQLCheckpointer": ".integrations.locus",
-    "mysql_checkpointer": ".integrations.locus",
-    "register": ".integrations.locus",
+    "SyncMySQLCheckpointer": ".integrations.locus.checkpointer",
+    "mysql_checkpointer": ".integrations.locus.checkpointer",
+    "register": ".integrations.locus.checkpointer",
     "register_driver": ".drivers.registry",
 }
 

@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from .drivers.base import Endpoint
+from .drivers.interface import Endpoint
 from .errors import ConfigError
 
 SSLMode = Literal["DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"]
@@ -45,8 +45,9 @@ class MySQLConfig(BaseModel):
         host: Host name or address of the server.
         port: TCP port.
         unix_socket: Path of the server's socket; used instead of host and port.
-        hosts: Several servers, ``host`` or ``host:port``, tried in this order at each new connection; used instead of
-            ``host``. Writes need the primary: a server that is read-only is passed over.
+        hosts: Several servers, ``host`` or ``host:port``, used instead of ``host``. All calls go to the primary, which
+            is found by asking them in this order: one that is read-only, no working member of its group or without
+            the database is passed over.
         user: Account name.
         password: Its password. Shown nowhere.
         database: The database (schema) that holds the tables; it must exist.
@@ -58,15 +59,19 @@ class MySQLConfig(BaseModel):
         ssl_ca: File of trusted certificates (PEM). The system's are used if absent.
         ssl_cert: File of the client's certificate (PEM).
         ssl_key: File of the client's key (PEM).
-        connect_timeout_s: Limit for making one connection, in seconds.
-        read_timeout_s: Limit for the answer to one packet, in seconds.
-        write_timeout_s: Limit for sending one packet, in seconds.
+        cleartext_password: Whether a server that asks for the password in clear text (``mysql_clear_password``, as LDAP
+            and PAM need it) gets it over TLS that does not verify who it is (``PREFERRED``, ``REQUIRED``). Where the
+            certificate is verified, and on a Unix socket, it gets it anyway; without TLS never.
+        connect_timeout_s: Limit for making one connection, in seconds: TCP, TLS, login and the session's settings.
+        read_timeout_s: Limit for the whole answer to one packet, in seconds, however slowly it arrives.
+        write_timeout_s: Limit for sending one packet, in seconds. A call that sends several takes no longer than both
+            limits together.
         pool_size: Most connections open at once, for each process (and each event loop, as loops share none).
         pool_timeout_s: Longest wait for a free connection, in seconds; then `PoolTimeout`.
         pool_idle_s: A connection unused for longer is closed, in seconds.
         pool_max_age_s: A connection older than this is replaced before its next use, in seconds.
         retry_deadline_s: How long an operation is repeated after a lost connection, a deadlock or a lock wait, in
-            seconds from its start.
+            seconds from its start; at most 600, as what was carried out already is recognised for a quarter of an hour.
         ttl_s: A thread expires this many seconds after its last save; ``None`` keeps it.
         keep_checkpoints: Newest checkpoints kept for each thread; ``None`` keeps all.
         search: Keep a full-text index.
@@ -99,6 +104,7 @@ class MySQLConfig(BaseModel):
     ssl_ca: Path | None = None
     ssl_cert: Path | None = None
     ssl_key: Path | None = None
+    cleartext_password: bool = False
     connect_timeout_s: Seconds = 10.0
     read_timeout_s: Seconds = 60.0
     write_timeout_s: Seconds = 60.0
@@ -106,7 +112,7 @@ class MySQLConfig(BaseModel):
     pool_timeout_s: Seconds = 30.0
     pool_idle_s: Seconds = 300.0
     pool_max_age_s: Seconds = 3600.0
-    retry_deadline_s: Annotated[float, Field(ge=0, le=31_536_000, allow_inf_nan=False)] = 30.0
+    retry_deadline_s: Annotated[float, Field(ge=0, le=600, allow_inf_nan=False)] = 30.0
     ttl_s: Seconds | None = None
     keep_checkpoints: Annotated[int, Field(ge=1)] | None = None
     search: bool = True

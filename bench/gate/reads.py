@@ -62,7 +62,7 @@ async def _reads(config: MySQLConfig, cursor: pymysql.cursors.Cursor) -> dict[st
         for turn in range(1, LONG + 1):
             await store.save("long", _state(turn), f"c{turn}")
         await store.search(fill.RARE_WORD)  # whatever a save leaves for later is done now
-        cursor.execute(f"ANALYZE TABLE `{config.table_prefix}threads`, `{config.table_prefix}checkpoints`")
+        cursor.execute(f"ANALYZE TABLE `{config.table_prefix}store_threads`, `{config.table_prefix}store_checkpoints`")
         for name, call in CALLS.items():
             before = _rows_read(cursor)
             await call(store, stranger)

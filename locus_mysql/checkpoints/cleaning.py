@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
 from datetime import datetime
 from random import random
 from typing import cast
 
-from ..engine.operation import Batch, Operation
+from ..dialect import Statement
+from ..engine.operation import Batch, Operation, Outdated
 from ..errors import InvalidInput, LocusMySQLError, Unavailable
 from .base import OperationsBase
-from .new import NewCheckpoint
-from .rows import as_sql_time, rewritten
+from .rows import Change, as_sql_time, rewritten
 
 #: A save in this many, by chance, also removes threads that have expired, if threads expire.
 SAVES_PER_CLEANING = 64
@@ -27,6 +26,9 @@ SAVES_PER_INDEXING = 32
 #: Checkpoints whose text is indexed at once by a save.
 INDEXED_PER_SAVE = 2 * SAVES_PER_INDEXING
 
+#: Threads looked up at a time.
+PAGE = 100
+
 #: How often a rewrite is begun anew because the thread was changed meanwhile.
 _REWRITES = 10
 
@@ -39,30 +41,40 @@ _LOG = logging.getLogger(__name__)
 class CleaningOperations(OperationsBase):
     """What keeps the tables small, and the rewriting of whole threads."""
 
-    def rewrite_thread(self, tenant: str, thread_id: str, change: Callable[[bytes], NewCheckpoint]) -> Operation[None]:
+    def rewrite_thread(self, tenant: str, thread_id: str, change: Change) -> Operation[None]:
         """Replace the state of every checkpoint of a thread, in place: ids, order, times and metadata stay.
 
         Args:
             tenant: The thread's tenant.
             thread_id: The thread.
-            change: From a state's text, the new state with its search text. It may be asked again for the same state.
+            change: Gives the new states. It may be asked again for the same checkpoint.
 
         Raises:
             Unavailable: The thread was being written to all the time.
+            CorruptCheckpoint: A row of the thread is damaged; nothing was changed.
         """
+        threads, settled = self.sql.threads, self.sql.settled
         for _ in range(_REWRITES):
             (found,) = yield Batch.of(self.sql.maintenance.read_thread(tenant, thread_id))
             if not found.rows:
                 return
             known_version, version = cast(bytes, found.rows[0][-1]), os.urandom(16)
-            rows = rewritten(found.rows, change, compression=self.config.compression)
-            locked, *_ = yield Batch.of(
-                *self.sql.maintenance.clear_unchanged(tenant, thread_id, known_version, version),
-                *(self.sql.maintenance.put_row(tenant, thread_id, version, row) for row in rows),
-            )
-            if locked.affected:
-                self.known.forget((tenant, thread_id))
-                return
+            rows = rewritten(found.rows, change, thread_id, compression=self.config.compression)
+            landed = settled.find(tenant, version)
+            try:
+                yield Batch.named(
+                    threads.lock_unchanged(tenant, thread_id, version, known_version),
+                    threads.guard(landed),
+                    settled.settle_rows(tenant, thread_id),
+                    settled.settle(tenant, version),
+                    self.sql.checkpoints.delete_all(tenant, thread_id),
+                    tuple(self.sql.maintenance.put_row(tenant, thread_id, row) for row in rows),
+                    landed=landed,
+                )
+            except Outdated:
+                continue
+            self.memory.forget((tenant, thread_id))
+            return
         raise Unavailable(f"Thread {thread_id!r} was saved to all the time; try again when it is quiet.")
 
     def threads_with_old_messages(self, tenant: str, before: datetime, after: str, limit: int) -> Operation[list[str]]:
@@ -78,74 +90,127 @@ class CleaningOperations(OperationsBase):
         Expired threads go too, and rows that nothing needs any more.
         """
         age_us = _age_us(older_than_days)
+        yield from self._adopt_orphans(tenant)
+        yield Batch.of(self.sql.settled.forget_old())
         removed = yield from self._remove_expired(tenant)
         after = ""
         while True:
-            (page,) = yield Batch.of(self.sql.maintenance.threads_before(tenant, age_us, after, 100))
+            (page,) = yield Batch.of(self.sql.maintenance.threads_before(tenant, age_us, after, PAGE))
             for thread_id, idle in page.rows:
                 after = cast(str, thread_id)
                 if idle:
                     removed += yield from self._remove_idle(tenant, after, age_us)
                 else:
                     removed += yield from self._prune(tenant, after, age_us)
-            if len(page.rows) < 100:
+            if len(page.rows) < PAGE:
                 return removed
 
     def forget_tenant(self, tenant: str) -> Operation[int]:
-        """Delete all of a tenant's threads, one at a time; returns how many checkpoints there were."""
+        """Delete all of a tenant's threads, one at a time; returns how many checkpoints there were.
+
+        Its name stays for up to a quarter of an hour, and until the next clean-up, beside the random tokens by which
+        deletes are recognised that were carried out already.
+        """
         removed = 0
         while True:
-            (page,) = yield Batch.of(self.sql.maintenance.tenant_threads(tenant, 100))
+            yield from self._adopt_orphans(tenant)
+            (page,) = yield Batch.of(self.sql.maintenance.tenant_threads(tenant, PAGE))
             for (thread_id,) in page.rows:
-                place = (tenant, cast(str, thread_id))
-                self.known.forget(place)
-                _, counted, *_ = yield Batch.of(
-                    self.sql.threads.lock(*place),
-                    self.sql.maintenance.count_named(*place),
-                    self.sql.checkpoints.delete_all(*place),
-                    self.sql.threads.drop(*place),
-                )
-                removed += cast(int, counted.rows[0][0])
+                place, token = (tenant, cast(str, thread_id)), os.urandom(16)
+                landed = self.sql.settled.find(tenant, token)
+                removed += yield from self._remove(self.sql.threads.lock_any(*place, token), landed, place, token)
             if not page.rows:
+                yield Batch.of(self.sql.settled.forget_old())
                 return removed
 
     def _prune(self, tenant: str, thread_id: str, age_us: int) -> Operation[int]:
-        _, _, dropped, *_ = yield Batch.of(
-            self.sql.threads.lock(tenant, thread_id),
-            self.sql.checkpoints.delete_left_behind(tenant, thread_id),
-            self.sql.maintenance.unname_before(tenant, thread_id, age_us),
-            *self.sql.maintenance.sweep(tenant, thread_id),
-        )
-        return dropped.affected
+        unname = self.sql.maintenance.unname_before(tenant, thread_id, age_us)
+        try:
+            results = yield Batch.named(
+                self.sql.threads.lock(tenant, thread_id, os.urandom(16)),
+                self.sql.threads.guard(),
+                self.sql.checkpoints.delete_left_behind(tenant, thread_id),
+                self.sql.settled.settle_rows(tenant, thread_id),
+                unname,
+                self.sql.maintenance.sweep(tenant, thread_id),
+                unname=unname,
+            )
+        except Outdated:  # it went meanwhile
+            return 0
+        return results.named("unname").affected
 
-    def sweep(self, tenant: str, thread_id: str) -> Operation[None]:
+    def _sweep(self, tenant: str, thread_id: str) -> Operation[None]:
         """Remove all that no checkpoint of a thread needs any more."""
-        yield Batch.of(self.sql.threads.lock(tenant, thread_id), *self.sql.maintenance.sweep(tenant, thread_id))
+        try:
+            yield Batch.named(
+                self.sql.threads.lock(tenant, thread_id, os.urandom(16)),
+                self.sql.threads.guard(),
+                self.sql.maintenance.sweep(tenant, thread_id),
+            )
+        except Outdated:
+            return
+
+    def _adopt_orphans(self, tenant: str) -> Operation[None]:
+        """Give threads back their rows, if they have checkpoints and no row: damage may have left them so."""
+        while True:
+            (page,) = yield Batch.of(self.sql.threads.orphaned(tenant, PAGE))
+            for (thread_id,) in page.rows:
+                yield Batch.of(self.sql.threads.adopt(tenant, cast(str, thread_id), os.urandom(16), self.ttl_us))
+            if len(page.rows) < PAGE:
+                return
 
     def _remove_idle(self, tenant: str, thread_id: str, age_us: int) -> Operation[int]:
-        self.known.forget((tenant, thread_id))
-        _, counted, *_ = yield Batch(self.sql.maintenance.remove_idle(tenant, thread_id, age_us))
-        return cast(int, counted.rows[0][0])
+        token = os.urandom(16)
+        lock = self.sql.threads.lock_idle(tenant, thread_id, token, age_us)
+        landed = self.sql.settled.find(tenant, token)
+        return (yield from self._remove(lock, landed, (tenant, thread_id), token))
+
+    def _remove(self, lock: Statement, landed: Statement, place: tuple[str, str], token: bytes) -> Operation[int]:
+        """Remove a whole thread if it can be locked; returns how many checkpoints it had, as far as that is known."""
+        count = self.sql.maintenance.count_named(*place)
+        try:
+            results = yield Batch.named(
+                lock,
+                self.sql.threads.guard(landed),
+                count,
+                self.sql.settled.settle_rows(*place),
+                self.sql.settled.settle(place[0], token),
+                self.sql.checkpoints.delete_all(*place),
+                self.sql.threads.drop(*place),
+                landed=landed,
+                count=count,
+            )
+        except Outdated:  # it went meanwhile, or was saved to
+            return 0
+        finally:
+            self.memory.forget(place)
+        return 0 if results.landed is not None else cast(int, results.named("count").rows[0][0])
 
     def _remove_expired(self, tenant: str) -> Operation[int]:
         removed = 0
         while True:
-            (page,) = yield Batch.of(self.sql.maintenance.expired(tenant, 100))
+            (page,) = yield Batch.of(self.sql.maintenance.expired(tenant, PAGE))
             for owner, thread_id in page.rows:
                 removed += yield from self._remove_idle(cast(str, owner), cast(str, thread_id), _NEVER_US)
-            if len(page.rows) < 100:
+            if len(page.rows) < PAGE:
                 return removed
 
-    def housekeeping(self, *, added_text: bool) -> Operation[None]:
-        """What a save does for others, now and then: by chance, as a process may end after a few saves."""
+    def housekeeping(self, tenant: str, thread_id: str, *, added_text: bool, sweep: bool) -> Operation[None]:
+        """What a save does for its thread if need be, and for others by chance, as a process may end after a few saves.
+
+        The save itself is done by then: what fails here is logged, and done by another one.
+        """
         try:
+            if sweep:
+                yield from self._sweep(tenant, thread_id)
             if added_text and its_turn(SAVES_PER_INDEXING):
-                yield Batch.of(self.sql.queries.index_pending(INDEXED_PER_SAVE, skip_locked=True))
+                index = self.sql.queries.index_pending(INDEXED_PER_SAVE, skip_locked=True)
+                yield Batch((index, self.sql.settled.forget_old()), atomic=False)
             if self.ttl_us is not None and its_turn(SAVES_PER_CLEANING):
                 (page,) = yield Batch.of(self.sql.maintenance.expired(None, CLEANED_PER_SAVE))
-                for owner, thread_id in page.rows:
-                    yield from self._remove_idle(cast(str, owner), cast(str, thread_id), _NEVER_US)
-        except LocusMySQLError as error:  # the save itself is done, and another one will do this
+                for owner, expired in page.rows:
+                    yield from self._remove_idle(cast(str, owner), cast(str, expired), _NEVER_US)
+        except LocusMySQLError as error:
             _LOG.warning("A checkpoint was saved, but the housekeeping after it failed: %s", error)
 
 

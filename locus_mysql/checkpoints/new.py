@@ -5,8 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .codec import EncodedState
-from .delta import Delta
+from .coding.codec import EncodedState
+from .coding.delta import Delta
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A state as text, and what helps to encode the thread's next one.
+
+    Args:
+        state: The encoded state.
+        memo: Kept with the state, as long as it is the thread's newest, and given to the next encoding.
+        memo_bytes: Memory that the memo takes, roughly.
+    """
+
+    state: EncodedState
+    memo: object = None
+    memo_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +29,8 @@ class NewCheckpoint:
     """What to save.
 
     Args:
-        state: The encoded state.
+        encode: Encodes the state. It is given the memo of the thread's newest state, or None, and may raise
+            `InvalidInput`.
         search_text: From the delta, the text to index and whether it only adds to the parent's.
         checkpoint_id: Its id; a random one if None. An id that exists moves to the new state.
         metadata: For queries.
@@ -22,7 +38,7 @@ class NewCheckpoint:
         oldest_at: The time of the state's oldest message, as text in UTC.
     """
 
-    state: EncodedState
+    encode: Callable[[object], Encoded]
     search_text: Callable[[Delta], tuple[str, bool]]
     checkpoint_id: str | None = None
     metadata: object = None

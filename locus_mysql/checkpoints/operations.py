@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .queries import QueryOperations
+from .querying import QueryOperations
 from .saving import SavingOperations
 
 

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict, TypeVar, cast
 
-from ..drivers.base import Row
-from .codec import EncodedState
+from ..drivers.interface import Row
+from ..errors import CorruptCheckpoint
+from .coding.codec import decode_json
 from .rows import assemble_rows, aware
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+_LOG = logging.getLogger(__name__)
 
 
 class CheckpointInfo(TypedDict):
@@ -65,22 +72,82 @@ class Health(TypedDict):
 
 
 def checkpoint_info(row: Row) -> CheckpointInfo:
-    """From a row of thread, id, metadata and time."""
+    """From a row of thread, id, metadata and time.
+
+    Raises:
+        CorruptCheckpoint: The metadata is damaged.
+    """
     thread_id, checkpoint_id, metadata, created_at = row
     return CheckpointInfo(
         thread_id=cast(str, thread_id),
         checkpoint_id=cast(str, checkpoint_id),
-        metadata=json.loads(cast(str, metadata)) if metadata else {},
+        metadata=_metadata(thread_id, checkpoint_id, metadata),
         created_at=aware(created_at),
         updated_at=aware(created_at),
     )
 
 
-def states_of(rows: Sequence[Row]) -> list[tuple[CheckpointInfo, EncodedState]]:
-    """Each checkpoint with its state, from the rows of the statements that load several."""
-    grouped = groupby(rows, key=lambda row: (row[0], row[1]))
-    states = []
-    for _, group in grouped:
-        lineage = list(group)
-        states.append((checkpoint_info(lineage[0][:4]), assemble_rows([row[4:] for row in lineage])[0]))
-    return states
+def history_entry(thread_id: str, row: Row) -> HistoryEntry:
+    """From a row of id, parent's id, time, bytes and metadata. Raises as `checkpoint_info` does."""
+    checkpoint_id, parent_id, created_at, size, metadata = row
+    return HistoryEntry(
+        checkpoint_id=cast(str, checkpoint_id),
+        parent_id=cast("str | None", parent_id),
+        created_at=aware(created_at),
+        size_bytes=cast(int, size),
+        metadata=_metadata(thread_id, checkpoint_id, metadata),
+    )
+
+
+def checkpoints_of(rows: Sequence[Row]) -> list[list[Row]]:
+    """The rows of the statements that load several checkpoints, for each checkpoint."""
+    return [list(group) for _, group in groupby(rows, key=lambda row: (row[0], row[1]))]
+
+
+def state_of(rows: Sequence[Row]) -> tuple[CheckpointInfo, dict[str, Any]]:
+    """A checkpoint with its state, from its rows.
+
+    Raises:
+        CorruptCheckpoint: A row or the metadata is damaged.
+    """
+    info = checkpoint_info(rows[0][:4])
+    state, _ = assemble_rows([row[4:] for row in rows], info["thread_id"])
+    return info, decode_state_text(state.text(), info["thread_id"])
+
+
+def decode_state_text(text: bytes, thread_id: str) -> dict[str, Any]:
+    """A state as a dict.
+
+    Raises:
+        CorruptCheckpoint: The text is not that of a state.
+    """
+    try:
+        state = decode_json(text)
+    except CorruptCheckpoint:
+        state = None
+    if not isinstance(state, dict):
+        raise CorruptCheckpoint(f"A checkpoint of thread {thread_id!r} is not readable JSON of an object.")
+    return state
+
+
+def readable(parse: Callable[[R], T], found: Iterable[R]) -> Iterator[T]:
+    """What was found, parsed; what is damaged is left out, so that the rest can be read, and told of in the log."""
+    for one in found:
+        try:
+            parsed = parse(one)
+        except CorruptCheckpoint as error:
+            _LOG.warning("Left out of an answer: %s", error)
+        else:
+            yield parsed
+
+
+def _metadata(thread_id: object, checkpoint_id: object, text: object) -> dict[str, Any]:
+    try:
+        metadata = json.loads(cast(str, text)) if text else {}
+    except (ValueError, RecursionError):
+        metadata = None
+    if not isinstance(metadata, dict):
+        raise CorruptCheckpoint(
+            f"The metadata of checkpoint {checkpoint_id!r} of thread {thread_id!r} is not readable JSON of an object."
+        )
+    return metadata

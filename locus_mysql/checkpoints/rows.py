@@ -5,35 +5,43 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Literal, cast
+from typing import Literal, TypeAlias, cast
 
-from ..dialect.checkpoints import NewRow
-from ..dialect.maintenance import PlacedRow
-from ..drivers.base import Row
-from ..errors import CorruptCheckpoint
-from .codec import EncodedState
-from .delta import Lineage, StoredRow, assemble, encode_delta, extend
-from .digests import hash_logs
+from ..dialect.checkpoints.maintenance import PlacedRow
+from ..dialect.checkpoints.saving import NewRow
+from ..drivers.interface import Row
+from .coding.codec import EncodedState
+from .coding.delta import Lineage, StoredRow, assemble, encode_delta, extend
+from .coding.digests import hash_logs
 from .new import NewCheckpoint
 
+#: From a checkpoint's id and its state's text, the new state with its search text.
+Change: TypeAlias = Callable[[str, bytes], NewCheckpoint]
 
-def assemble_rows(rows: Sequence[Row]) -> tuple[EncodedState, Lineage]:
-    """A state and its lineage, from rows that begin with seq, token and payload, newest first."""
+
+def assemble_rows(rows: Sequence[Row], thread_id: str) -> tuple[EncodedState, Lineage]:
+    """A state and its lineage, from rows that begin with seq, token and payload, newest first.
+
+    Raises:
+        CorruptCheckpoint: A row is damaged, or the rows do not belong together.
+    """
     stored = [StoredRow(cast(int, row[0]), cast(bytes, row[1]), cast(bytes, row[2])) for row in rows]
-    if not all(row.payload for row in stored):
-        raise CorruptCheckpoint("A row that a checkpoint builds on is empty.")
-    return assemble(stored)
+    return assemble(stored, thread_id)
 
 
 def rewritten(
-    rows: Sequence[Row], change: Callable[[bytes], NewCheckpoint], *, compression: Literal["zlib", "none"]
+    rows: Sequence[Row], change: Change, thread_id: str, *, compression: Literal["zlib", "none"]
 ) -> list[PlacedRow]:
     """A thread's rows with every state changed.
 
     Args:
         rows: What the statement that reads a thread gave, oldest first.
-        change: From a state's text, the new state with its search text.
+        change: Gives the new states.
+        thread_id: The thread, to be named in an error.
         compression: Whether payloads may be compressed.
+
+    Raises:
+        CorruptCheckpoint: A row is damaged.
     """
     stored = {cast(int, row[0]): row for row in rows}
     lineages: dict[int, Lineage] = {}
@@ -42,15 +50,16 @@ def rewritten(
         _, _, _, checkpoint_id, _, parent_seq, metadata, metadata_keys, created_at, _ = row
         if checkpoint_id is None:
             continue
-        state, before = assemble_rows(_chain(stored, seq))
-        new = change(state.text())
-        parent = _nearest_named(stored, cast("int | None", parent_seq))
+        state, before = assemble_rows(_chain(stored, seq), thread_id)
+        new = change(cast(str, checkpoint_id), state.text())
+        parent = _nearest_named(stored, seq, cast("int | None", parent_seq))
         provisional = before[0].provisional
         lineage = lineages[parent] if parent is not None else ()
-        hashed = hash_logs(new.state, {})
-        delta = encode_delta(new.state, hashed, lineage, provisional=provisional, compression=compression)
-        search_text, continues = ("", False) if provisional else new.search_text(delta)
+        encoded = new.encode(None).state
+        hashed = hash_logs(encoded, {})
         token = os.urandom(16)
+        delta = encode_delta(encoded, hashed, lineage, token=token, provisional=provisional, compression=compression)
+        search_text, continues = ("", False) if provisional else new.search_text(delta)
         lineages[seq] = extend(lineage, delta, seq, token, provisional=provisional)
         values = NewRow(
             checkpoint_id=cast(str, checkpoint_id),
@@ -80,14 +89,17 @@ def as_sql_time(value: datetime) -> str:
 
 
 def _chain(stored: dict[int, Row], seq: int) -> list[Row]:
-    """A row and those it builds on, newest first."""
+    """A row and those it builds on, newest first. Ends early where a base is missing or not older than its row."""
     chain = [stored[seq]]
-    while (base := cast(int, chain[-1][4])) != chain[-1][0]:
+    while (base := cast("int | None", chain[-1][4])) in stored and base < chain[-1][0]:  # type: ignore[operator]
         chain.append(stored[base])
     return chain
 
 
-def _nearest_named(stored: dict[int, Row], seq: int | None) -> int | None:
-    while seq is not None and (seq not in stored or stored[seq][3] is None):
-        seq = cast("int | None", stored[seq][5]) if seq in stored else None
-    return seq
+def _nearest_named(stored: dict[int, Row], seq: int, parent_seq: int | None) -> int | None:
+    """The nearest checkpoint that a row follows. A row that is said to follow a later one follows none."""
+    while parent_seq is not None and parent_seq < seq and parent_seq in stored:
+        if stored[parent_seq][3] is not None:
+            return parent_seq
+        seq, parent_seq = parent_seq, cast("int | None", stored[parent_seq][5])
+    return None

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import cast
 from uuid import uuid4
 
 from ..dialect import Statement
-from ..dialect.checkpoints import NewRow
-from ..drivers.base import Result
-from ..engine.operation import Batch, Duplicate, Operation, Outdated
-from ..errors import InvalidInput, ThreadExists
+from ..dialect.checkpoints.saving import NewRow
+from ..dialect.template import KEPT_S
+from ..engine.operation import Batch, Duplicate, Operation, Outdated, Results
+from ..errors import InvalidInput, SchemaMismatch, ThreadExists
 from .arguments import check_checkpoint_id, check_limit, check_thread_id, encode_metadata
-from .base import RecentState
 from .cleaning import CleaningOperations
-from .codec import EncodedState
-from .delta import Delta, Lineage, StoredRow, assemble, encode_delta, extend, rows_needed
+from .coding.codec import EncodedState
+from .coding.delta import Delta, StoredRow, assemble, encode_delta, extend, rows_needed
+from .coding.digests import hash_logs
+from .memory import KeptState, Snapshot
 from .new import NewCheckpoint
 from .rows import assemble_rows
 
@@ -36,12 +36,20 @@ class SavingOperations(CleaningOperations):
         metadata, metadata_keys = encode_metadata(new.metadata)
         key = (tenant, thread_id)
         token = os.urandom(16)
-        hashed = self.hashed(key, new.state)
-        lineage = self.known.lineage_for(key, hashed)
-        known_version = None if replaces else self.known.version(key)
+        before = self.memory.snapshot(key)
+        encoded = new.encode(before.state.memo if before.state else None)
+        hashed = hash_logs(encoded.state, before.state.hashed if before.state else {})
+        lineage = before.lineage_for(hashed)
+        known_version = None if replaces else before.version
+        adopted = False
         while True:
             delta = encode_delta(
-                new.state, hashed, lineage, provisional=new.provisional, compression=self.config.compression
+                encoded.state,
+                hashed,
+                lineage,
+                token=token,
+                provisional=new.provisional,
+                compression=self.config.compression,
             )
             text, continues = new.search_text(delta) if self.config.search and not new.provisional else ("", False)
             row = NewRow(
@@ -56,65 +64,90 @@ class SavingOperations(CleaningOperations):
                 search_text=text or None,
                 oldest_at=new.oldest_at,
             )
-            batch = self._save_batch(tenant, thread_id, row, delta, replaces=replaces, known_version=known_version)
             try:
-                results = yield batch
-            except Duplicate:
-                if replaces:
-                    raise
-                replaces, known_version = True, None
+                results = yield self._save_batch(
+                    tenant, thread_id, row, delta, replaces=replaces, known_version=known_version
+                )
+            except Duplicate as error:
+                if error.key == "named" and not replaces:
+                    replaces, known_version = True, None
+                elif error.key == "PRIMARY" and not adopted:  # rows are in the way that no thread's row tells of
+                    adopted, known_version, lineage = True, None, ()
+                    yield Batch.of(self.sql.threads.adopt(tenant, thread_id, os.urandom(16), self.ttl_us))
+                else:
+                    raise SchemaMismatch(
+                        f"Thread {thread_id!r} cannot be saved to: {error}. Its rows are damaged; delete the thread."
+                    ) from None
                 continue
-            except Outdated:  # somebody else wrote to the thread: what the save builds on must be looked for
-                known_version = None
+            except Outdated:
+                if known_version is not None:  # somebody else wrote: what the save builds on must be looked for
+                    known_version = None
+                else:  # the thread is gone
+                    lineage = ()
                 continue
-            seq = _stored_seq(results, inserted_at=2 if replaces else 1)
-            if seq is not None:
-                self.known.saved(key, extend(lineage, delta, seq, token, provisional=new.provisional))
-                self.keep(key, RecentState(token, new.state, hashed))
-                if self._pruned_several(tenant, thread_id, batch, results):
-                    yield from self.sweep(tenant, thread_id)
-                yield from self.housekeeping(added_text=bool(text))
+            if results.landed is not None and results.landed[0] is None:
+                self.memory.forget(key, before)  # saved by an earlier try, and replaced, pruned or deleted since
                 return checkpoint_id
-            self.known.forget(key)
-            lineage = ()
+            if results.landed is not None:
+                seq = cast(int, results.landed[0])
+            elif results.named("insert").affected:
+                seq = results.named("take").last_insert_id
+            else:  # what it would build on is gone
+                lineage = ()
+                continue
+            lineage = extend(lineage, delta, seq, token, provisional=new.provisional)
+            state = KeptState(encoded.state, hashed, encoded.memo, encoded.memo_bytes)
+            self.memory.remember(key, before, before.after_save(lineage, state))
+            pruned = 0 if results.landed is not None or not self._prunes(row) else results.named("prune").affected
+            yield from self.housekeeping(tenant, thread_id, added_text=bool(text), sweep=pruned > 1)
+            return checkpoint_id
 
     def _save_batch(
         self, tenant: str, thread_id: str, row: NewRow, delta: Delta, *, replaces: bool, known_version: bytes | None
     ) -> Batch:
-        """The transaction of a save. Its second statement inserts; its third does if it may replace a checkpoint."""
-        threads, checkpoints, parent, base = self.sql.threads, self.sql.checkpoints, delta.parent, delta.base
-        statements: list[Statement] = []
-        take = (tenant, thread_id, row.token, self.ttl_us)
+        """The transaction of a save."""
+        threads, checkpoints, settled = self.sql.threads, self.sql.checkpoints, self.sql.settled
+        parent, base = delta.parent, delta.base
+        landed = checkpoints.find_saved(tenant, thread_id, row.checkpoint_id, row.token)
+        retire = checkpoints.retire_unnamed(tenant, thread_id)
+        steps: list[Statement | tuple[Statement, ...]] = []
+        named: dict[str, Statement] = {}
         if parent is not None and known_version is not None:
-            statements.append(threads.take_seq_if_unchanged(*take, known_version))
-            statements.append(checkpoints.insert_next(tenant, thread_id, row, None if base is None else base.seq))
+            take = threads.take_seq_if_unchanged(tenant, thread_id, row.token, self.ttl_us, known_version)
+            insert = checkpoints.insert_next(tenant, thread_id, row, None if base is None else base.seq)
+            steps += [take, insert]
         elif parent is not None:
             parent_key = (parent.seq, parent.token)
             base_key = None if base is None else (base.seq, base.token)
-            statements.append(threads.take_seq_of_live(*take))
+            take = threads.take_seq_of_live(tenant, thread_id, row.token, self.ttl_us)
+            insert = checkpoints.insert_after(tenant, thread_id, row, parent_key, base_key)
+            steps += [take, threads.guard(landed)]
             if replaces:
-                statements.append(checkpoints.unname_for(tenant, thread_id, row.checkpoint_id, parent_key, base_key))
-            statements.append(checkpoints.insert_after(tenant, thread_id, row, parent_key, base_key))
+                steps.append(settled.settle_named(tenant, thread_id, row.checkpoint_id))
+                steps.append(checkpoints.unname_for(tenant, thread_id, row.checkpoint_id, parent_key, base_key))
+            steps.append(insert)
         else:
-            statements.append(threads.take_seq(*take))
+            take = threads.take_seq(tenant, thread_id, row.token, self.ttl_us)
+            insert = checkpoints.insert_whole(tenant, thread_id, row)
+            steps += [take, threads.guard(landed)]
             if replaces:
-                statements.append(checkpoints.unname(tenant, thread_id, row.checkpoint_id))
-            statements.append(checkpoints.insert_whole(tenant, thread_id, row))
-            statements.append(checkpoints.delete_left_behind(tenant, thread_id))
+                steps.append(settled.settle_named(tenant, thread_id, row.checkpoint_id))
+                steps.append(checkpoints.unname(tenant, thread_id, row.checkpoint_id))
+            steps.append(insert)
+            if self.ttl_us is not None and self.ttl_us < KEPT_S * 1_000_000:
+                steps.append(settled.settle_left_behind(tenant, thread_id))
+            steps.append(checkpoints.delete_left_behind(tenant, thread_id))
         if replaces:
-            statements.extend(checkpoints.retire_unnamed(tenant, thread_id))
-        if self.config.keep_checkpoints is not None and not row.provisional:
-            retire = checkpoints.retire_unnamed(tenant, thread_id)
-            statements += [checkpoints.unname_older(tenant, thread_id, self.config.keep_checkpoints), *retire]
-        landed = checkpoints.find_saved(tenant, thread_id, row.checkpoint_id, row.token)
-        return Batch(tuple(statements), landed)
+            steps.append(retire)
+        if self._prunes(row):
+            keep = cast(int, self.config.keep_checkpoints)
+            named["prune"] = checkpoints.unname_older(tenant, thread_id, keep)
+            steps += [settled.settle_older(tenant, thread_id, keep), named["prune"], retire]
+        return Batch.named(*steps, landed=landed, take=take, insert=insert, **named)
 
-    def _pruned_several(self, tenant: str, thread_id: str, batch: Batch, results: Sequence[Result]) -> bool:
-        """Whether more checkpoints lost their names than the one whose row the batch itself retires."""
-        if self.config.keep_checkpoints is None or len(results) == 1:
-            return False
-        pruning = self.sql.checkpoints.unname_older(tenant, thread_id, self.config.keep_checkpoints)
-        return pruning in batch.statements and results[batch.statements.index(pruning)].affected > 1
+    def _prunes(self, row: NewRow) -> bool:
+        """Whether a save of this row takes the names from older checkpoints."""
+        return self.config.keep_checkpoints is not None and not row.provisional
 
     def load(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[EncodedState | None]:
         """A checkpoint's state, or the newest; None if there is none.
@@ -122,35 +155,36 @@ class SavingOperations(CleaningOperations):
         One round trip; a second one if another process wrote to a thread whose newest checkpoint this process knew.
         """
         check_thread_id(thread_id)
+        key = (tenant, thread_id)
+        before = self.memory.snapshot(key)
         if checkpoint_id is not None:
             check_checkpoint_id(checkpoint_id)
         else:
-            state = yield from self._load_newest_known(tenant, thread_id)
+            state = yield from self._load_newest_known(tenant, thread_id, before)
             if state is not None:
                 return state
         (found,) = yield Batch.of(self.sql.checkpoints.load(tenant, thread_id, checkpoint_id))
         if not found.rows:
+            if checkpoint_id is None:
+                self.memory.forget(key, before)
             return None
-        state, lineage = assemble_rows(found.rows)
+        state, lineage = assemble_rows(found.rows, thread_id)
+        version = cast(bytes, found.rows[0][3])
         if checkpoint_id is None:
-            self._loaded_newest((tenant, thread_id), state, lineage, cast(bytes, found.rows[0][3]))
+            kept = _kept(state, before)
+            self.memory.remember(key, before, before.after_loading_newest(lineage, version, kept))
         else:
-            self.known.loaded((tenant, thread_id), lineage, version=None)
+            self.memory.remember(key, before, before.after_loading(lineage, version))
         return state
 
-    def _load_newest_known(self, tenant: str, thread_id: str) -> Operation[EncodedState | None]:
+    def _load_newest_known(self, tenant: str, thread_id: str, before: Snapshot) -> Operation[EncodedState | None]:
         """The newest state, if this process has it or knows its rows, and nobody wrote to the thread since."""
-        key = (tenant, thread_id)
-        lineage, version = self.known.newest(key)
-        if version is None:
+        version, lineage = before.version, before.newest
+        if version is None or before.shared or not lineage:
             return None
-        recent = self.recent.get(key)
-        if recent is not None and recent.token == lineage[0].token:
+        if before.state is not None:
             (found,) = yield Batch.of(self.sql.threads.unchanged(tenant, thread_id, version))
-            if not found.rows:
-                return None
-            self.known.loaded(key, lineage, version=version)
-            return recent.encoded
+            return before.state.encoded if found.rows else None
         rows = rows_needed(lineage)
         seqs = [ancestor.seq for ancestor in rows]
         (found,) = yield Batch.of(self.sql.checkpoints.load_rows(tenant, thread_id, version, seqs))
@@ -158,13 +192,10 @@ class SavingOperations(CleaningOperations):
             return None
         payloads = [cast(bytes, row[0]) for row in found.rows]
         stored = [StoredRow(row.seq, row.token, payload) for row, payload in zip(rows, payloads, strict=True)]
-        state, _ = assemble(stored)
-        self._loaded_newest(key, state, lineage, version)
+        state, _ = assemble(stored, thread_id)
+        kept = _kept(state, before)
+        self.memory.remember((tenant, thread_id), before, before.after_loading_newest(lineage, version, kept))
         return state
-
-    def _loaded_newest(self, key: tuple[str, str], state: EncodedState, lineage: Lineage, version: bytes) -> None:
-        self.known.loaded(key, lineage, version=version)
-        self.keep(key, RecentState(lineage[0].token, state, self.hashed(key, state)))
 
     def exists(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Whether the checkpoint, or any of the thread, is there. One round trip."""
@@ -177,29 +208,73 @@ class SavingOperations(CleaningOperations):
     def delete(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Delete a checkpoint, or a thread; True if there was one. One round trip.
 
-        States that build on a deleted checkpoint stay whole.
+        States that build on a deleted checkpoint stay whole. A thread goes also if it has expired, but is not counted
+        as one that was there.
         """
         check_thread_id(thread_id)
-        threads, checkpoints = self.sql.threads, self.sql.checkpoints
         if checkpoint_id is None:
-            self.known.forget((tenant, thread_id))
-            locked, *_ = yield Batch.of(
-                threads.lock(tenant, thread_id),
-                checkpoints.delete_all(tenant, thread_id),
+            return (yield from self._delete_thread(tenant, thread_id))
+        return (yield from self._delete_checkpoint(tenant, thread_id, check_checkpoint_id(checkpoint_id)))
+
+    def _delete_thread(self, tenant: str, thread_id: str) -> Operation[bool]:
+        threads, settled, token = self.sql.threads, self.sql.settled, os.urandom(16)
+        lock = threads.lock_any(tenant, thread_id, token)
+        landed = settled.find(tenant, token)
+        try:
+            results = yield Batch.named(
+                lock,
+                threads.guard(landed),
+                settled.settle_rows(tenant, thread_id),
+                settled.settle(tenant, token),
+                self.sql.checkpoints.delete_all(tenant, thread_id),
                 threads.drop(tenant, thread_id),
+                landed=landed,
+                lock=lock,
             )
-            return locked.affected > 0
-        check_checkpoint_id(checkpoint_id)
-        known_version, version = self.known.version((tenant, thread_id)) or b"", os.urandom(16)
-        locked, unnamed, *_ = yield Batch.of(
-            threads.lock(tenant, thread_id, known_version, version),
-            checkpoints.unname(tenant, thread_id, checkpoint_id),
-            *checkpoints.retire_unnamed(tenant, thread_id),
-            threads.drop_if_empty(tenant, thread_id),
-        )
-        if locked.affected:
-            self.known.deleted((tenant, thread_id), unnamed.last_insert_id, known_version, version)
-        return locked.affected > 0 and unnamed.affected > 0
+        except Outdated as error:
+            yield from self._settle_late(error, tenant, token)
+            return False
+        finally:
+            self.memory.forget((tenant, thread_id))
+        return results.landed is not None or results.named("lock").last_insert_id == 1
+
+    def _delete_checkpoint(self, tenant: str, thread_id: str, checkpoint_id: str) -> Operation[bool]:
+        threads, checkpoints, token = self.sql.threads, self.sql.checkpoints, os.urandom(16)
+        key = (tenant, thread_id)
+        before = self.memory.snapshot(key)
+        lock = threads.lock(tenant, thread_id, token, before.version or b"")
+        unname = checkpoints.unname(tenant, thread_id, checkpoint_id)
+        landed = self.sql.settled.find(tenant, token)
+        try:
+            results = yield Batch.named(
+                lock,
+                threads.guard(landed),
+                self.sql.settled.settle_deleted(tenant, thread_id, checkpoint_id, token),
+                unname,
+                checkpoints.retire_unnamed(tenant, thread_id),
+                threads.drop_if_empty(tenant, thread_id),
+                landed=landed,
+                lock=lock,
+                unname=unname,
+            )
+        except Outdated as error:
+            yield from self._settle_late(error, tenant, token)
+            self.memory.forget(key, before)
+            return False
+        if results.landed is not None:
+            self.memory.forget(key)
+            return True
+        unnamed = results.named("unname")
+        if not unnamed.affected:
+            yield from self._settle_late(results, tenant, token)
+        version = token if results.named("lock").last_insert_id == 1 else None
+        self.memory.delete_checkpoint(key, before, unnamed.last_insert_id if unnamed.affected else None, version)
+        return unnamed.affected > 0
+
+    def _settle_late(self, outcome: Outdated | Results, tenant: str, token: bytes) -> Operation[None]:
+        """Where nothing was found to do: see to it that a first try that arrives late finds nothing to do either."""
+        if outcome.fate_unknown:
+            yield Batch((self.sql.settled.settle(tenant, token),), self.sql.settled.find(tenant, token))
 
     def list_checkpoints(self, tenant: str, thread_id: str, limit: int = 10) -> Operation[list[str]]:
         """Ids of a thread's checkpoints, newest first. One round trip."""
@@ -217,19 +292,27 @@ class SavingOperations(CleaningOperations):
         check_thread_id(destination)
         if source == destination:
             raise InvalidInput("A thread cannot be copied onto itself; choose another destination.")
-        copy = self.sql.maintenance.copy_thread(tenant, source, destination, self.ttl_us)
-        landed = self.sql.maintenance.find_copied(tenant, source, destination)
+        token = os.urandom(16)
+        landed = self.sql.settled.find(tenant, token)
         try:
-            results = yield Batch(copy, landed)
-        except Duplicate:
+            yield Batch.named(
+                self.sql.maintenance.copy_thread(tenant, source, destination, self.ttl_us, landed),
+                self.sql.settled.settle(tenant, token),
+                landed=landed,
+            )
+        except Duplicate as error:
+            if error.table == self.sql.schema.names["checkpoints"]:  # rows that no thread's row tells of: now it does
+                yield Batch.of(self.sql.threads.adopt(tenant, destination, os.urandom(16), self.ttl_us))
             raise ThreadExists(
                 f"Thread {destination!r} has checkpoints already; delete it first or copy to another id."
             ) from None
-        return len(results) == 1 or results[3].affected > 0
+        except Outdated as error:
+            yield from self._settle_late(error, tenant, token)
+            return False
+        finally:
+            self.memory.forget((tenant, destination))
+        return True
 
 
-def _stored_seq(results: Sequence[Result], inserted_at: int) -> int | None:
-    """The seq of the row a save inserted, or None if its base was gone."""
-    if len(results) == 1:
-        return cast(int, results[0].rows[0][0])  # an earlier try had been carried out
-    return results[0].last_insert_id if results[inserted_at].affected else None
+def _kept(state: EncodedState, before: Snapshot) -> KeptState:
+    return KeptState(state, hash_logs(state, before.state.hashed if before.state else {}))

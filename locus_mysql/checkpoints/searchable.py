@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from .delta import Delta
+from .coding.delta import Delta
 
 #: Ends the part of a text that states which follow share. What stands after it goes when the checkpoint goes.
 SHARED_TEXT_END = "\x1e"
@@ -15,6 +16,12 @@ CHARACTERS_PER_TEXT = 10_000
 
 #: What one save adds to the index is cut to this many characters.
 CHARACTERS_PER_SAVE = 1_000_000
+
+#: Of a query, only this many words and phrases count for the score of a hit.
+PARTS_SCORED = 16
+
+#: A phrase, or what stands between blanks and ASCII punctuation. A part need not be what MySQL takes for one word.
+_PART = re.compile(r'"([^"]*)"|([^\s!-/:-@\[-^`{-~]+)')
 
 #: From a state and its delta: the text to index, and whether it only adds to the parent's text.
 TextOf: TypeAlias = Callable[[Mapping[str, Any], Delta], tuple[str, bool]]
@@ -52,6 +59,12 @@ def strings(value: Any) -> Iterator[str]:
             pending.extend(reversed(item.values()))
         elif isinstance(item, list):
             pending.extend(reversed(item))
+
+
+def parts_of(query: str) -> list[str]:
+    """The parts of a query that count for the score of a hit, each once: phrases in quotes, and words."""
+    parts = [f'"{phrase}"' if phrase else word for phrase, word in _PART.findall(query)]
+    return list({part.casefold(): part for part in parts}.values())[:PARTS_SCORED]
 
 
 def snippet(text: str, query: str, radius: int = 80) -> str:

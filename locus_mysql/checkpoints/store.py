@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from ..config import MySQLConfig
+from ..database.methods import awaited, blocking
+from ..database.surface import AsyncSurface, SyncSurface, configure
 from ..dialect import Dialect
-from ..engine.methods import awaited, blocking
+from ..dialect.checkpoints.tables import Kind
 from ..engine.operation import Operation
-from .codec import check_json_object, decode_json, encode
-from .delta import Delta
-from .new import NewCheckpoint
+from .coding.codec import check_json_object, encode
+from .coding.delta import Delta
+from .new import Encoded, NewCheckpoint
 from .operations import CheckpointOperations
-from .records import CheckpointInfo, DiskUsage, Health, HistoryEntry, SearchHit
+from .records import CheckpointInfo, DiskUsage, Health, HistoryEntry, SearchHit, decode_state_text
 from .searchable import text_of_plain
-from .surface import AsyncSurface, SyncSurface, configure
 
 State = dict[str, Any]
 
@@ -24,12 +25,14 @@ class StoreOperations:
 
     Args:
         config: The options.
+        kind: Which tables the states are in.
     """
 
-    def __init__(self, config: MySQLConfig) -> None:
+    def __init__(self, config: MySQLConfig, kind: Kind = "dicts") -> None:
         self.config = config
+        self.kind = kind
         self._tenant = config.tenant
-        dialect = Dialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
+        dialect = Dialect(config.table_prefix, kind, search=config.search, search_parser=config.search_parser)
         self.checkpoints = CheckpointOperations(config, dialect)
 
     def save(
@@ -59,13 +62,18 @@ class StoreOperations:
         def text(delta: Delta) -> tuple[str, bool]:
             return text_of_plain(data, delta)
 
-        new = NewCheckpoint(encode(data), text, checkpoint_id, metadata)
+        encoded = Encoded(encode(data))
+        new = NewCheckpoint(lambda _: encoded, text, checkpoint_id, metadata)
         return (yield from self.checkpoints.save(self._tenant, thread_id, new))
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[State | None]:
-        """The state of a checkpoint, or of the newest of a thread; None if there is none."""
+        """The state of a checkpoint, or of the newest of a thread; None if there is none.
+
+        Raises:
+            CorruptCheckpoint: A row of it was changed or is gone, or it is not a state. Names row and thread.
+        """
         found = yield from self.checkpoints.load(self._tenant, thread_id, checkpoint_id)
-        return None if found is None else decode_json(found.text())
+        return None if found is None else decode_state_text(found.text(), thread_id)
 
     def exists(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Whether a thread has this checkpoint, or any."""
@@ -116,6 +124,8 @@ class StoreOperations:
     def search(self, query: str, limit: int = 10) -> Operation[list[SearchHit]]:
         """Checkpoints that hold words of a query, best first, the newest of equals first.
 
+        The score says which of the words a text holds, not how often; the rarer a word is among the tenant's hits of
+        this query, the more it counts. Scores of different queries cannot be compared.
         Words under three letters and MySQL's stop words are not found, unless the server is set up otherwise.
         """
         return (yield from self.checkpoints.search(self._tenant, query, limit))
@@ -123,7 +133,8 @@ class StoreOperations:
     def search_data(self, path: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
         """Threads whose newest state holds a value under a top-level key, as MySQL's ``JSON_CONTAINS`` tells it.
 
-        Reads every thread's newest state until enough are found; for what is asked often, use metadata.
+        Reads every thread's newest state until enough are found; for what is asked often, use metadata. States that are
+        damaged are left out, with a warning in the log.
 
         Returns:
             Dicts of ``thread_id``, ``checkpoint_id`` and ``data``, most recently saved first.

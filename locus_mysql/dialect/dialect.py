@@ -1,22 +1,24 @@
-"""The statements of one pair of tables: `Dialect`."""
+"""The statements of one set of tables: `Dialect`."""
 
 from __future__ import annotations
 
 from functools import cached_property
 from typing import Literal
 
-from .checkpoints import CheckpointStatements
-from .maintenance import MaintenanceStatements
-from .queries import QueryStatements
-from .schema import SchemaStatements
-from .threads import ThreadStatements
+from .checkpoints.maintenance import MaintenanceStatements
+from .checkpoints.queries import QueryStatements
+from .checkpoints.saving import CheckpointStatements
+from .checkpoints.settled import SettledStatements
+from .checkpoints.tables import INFIXES, ROLES, Kind, SchemaStatements
+from .checkpoints.threads import ThreadStatements
 
 
 class Dialect:
-    """MySQL's SQL for the tables with one prefix, by what the statements are about.
+    """MySQL's SQL for the tables of one kind of states, by what the statements are about.
 
     Args:
         table_prefix: Put before the names of the tables; validated by the configuration.
+        kind: What the states are.
         search: Whether the tables are made with a full-text index.
         search_parser: The parser of that index.
     """
@@ -24,22 +26,14 @@ class Dialect:
     def __init__(
         self,
         table_prefix: str = "locus_",
+        kind: Kind = "agents",
         *,
         search: bool = True,
         search_parser: Literal["default", "ngram"] = "default",
     ) -> None:
-        self.threads_table = f"{table_prefix}threads"
-        self.checkpoints_table = f"{table_prefix}checkpoints"
-        self._tables = {"threads": f"`{self.threads_table}`", "checkpoints": f"`{self.checkpoints_table}`"}
-        self._search = search
-        self._search_parser = search_parser
-
-    @cached_property
-    def schema(self) -> SchemaStatements:
-        """Making and checking the tables."""
-        return SchemaStatements(
-            self.threads_table, self.checkpoints_table, search=self._search, search_parser=self._search_parser
-        )
+        names = {role: f"{table_prefix}{INFIXES[kind]}{role}" for role in ROLES}
+        self.schema = SchemaStatements(names, kind, search=search, search_parser=search_parser)
+        self._tables = {role: f"`{name}`" for role, name in names.items()}
 
     @cached_property
     def threads(self) -> ThreadStatements:
@@ -60,3 +54,8 @@ class Dialect:
     def maintenance(self) -> MaintenanceStatements:
         """Removing what is old, expired, pruned or no longer needed; copying and rewriting threads."""
         return MaintenanceStatements(self._tables)
+
+    @cached_property
+    def settled(self) -> SettledStatements:
+        """Recognising operations that were carried out though their answer was lost."""
+        return SettledStatements(self._tables)

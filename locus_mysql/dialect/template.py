@@ -7,6 +7,13 @@ from collections.abc import Mapping
 #: A thread that has not expired, and a row of it that an expiry did not leave behind. For aliases ``t`` and ``c``.
 LIVE = "(t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6)) AND c.seq >= t.first_seq"
 
+#: How long it can be told that an operation was carried out, in seconds. Nothing is repeated for as long: see
+#: ``retry_deadline_s``.
+KEPT_S = 900
+
+#: A row that may still be saved again by mistake: whoever removes it leaves its token. For the alias ``c``.
+YOUNG = f"c.created_at > UTC_TIMESTAMP(6) - INTERVAL {KEPT_S} SECOND"
+
 #: An unnamed row that no state needs: neither its payload nor its text.
 HOLLOW = "{0}.checkpoint_id IS NULL AND {0}.base_seq IS NULL AND {0}.search_text IS NULL AND {0}.pending_text IS NULL"
 
@@ -30,6 +37,8 @@ class Statements:
         self._names = {
             **tables,
             "LIVE": LIVE,
+            "YOUNG": YOUNG,
+            "KEPT_S": str(KEPT_S),
             "HOLLOW": {alias: HOLLOW.format(alias) for alias in ALIASES},
             "UNNAMED": {alias: UNNAMED.format(alias) for alias in ALIASES},
         }

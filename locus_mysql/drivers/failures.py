@@ -6,8 +6,8 @@ import ssl
 from collections.abc import Iterator
 
 from ..errors import ConfigError, DriverMissing, LocusMySQLError
-from .base import ConnectionLost, DriverError, Endpoint, ServerError
-from .tls import NoTLSOffered
+from .interface import ConnectionLost, DriverError, Endpoint, ServerError
+from .login.tls import NoTLSOffered
 
 #: Numbers by which the server says goodbye: it shuts down, was told to kill the connection, or closes it as
 #: idle or unreadable. https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
@@ -42,7 +42,8 @@ def translate(error: Exception, endpoint: Endpoint, *, connecting: bool = False)
             "Run pip install cryptography, or use TLS."
         )
     number = _server_number(error)
-    if number is not None and number not in _GOODBYES:
+    in_turn = getattr(error, "in_turn", True) or number in _LAST_WORDS
+    if number is not None and number not in _GOODBYES and in_turn:
         return ServerError(number, _server_message(error))
     action = "Cannot connect to" if connecting else "Lost the connection to"
     return ConnectionLost(f"{action} MySQL at {endpoint}: {_reason(error)}.", connecting=connecting)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from ..errors import ConfigError, DriverMissing
-from .aiomysql import AiomysqlDriver
-from .asyncmy import AsyncmyDriver
-from .base import Driver
-from .mysql_connector import MySQLConnectorDriver
-from .pymysql import PyMySQLDriver
+from .interface import Driver
+from .libraries.aiomysql import AiomysqlDriver
+from .libraries.asyncmy import AsyncmyDriver
+from .libraries.mysql_connector import MySQLConnectorDriver
+from .libraries.pymysql import PyMySQLDriver
 
 #: The drivers of this package, and the module of each that must be installed.
 _LIBRARIES = {

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from ..config import MySQLConfig
-from ..drivers.base import AsyncConnection, DriverError, Result, ServerError
+from ..drivers.interface import AsyncConnection, DriverError, ServerError
 from ..drivers.registry import find_driver
+from .at_fork import tell_at_fork
 from .bootstrap import HasTables, ensure_schema
-from .operation import Batch, Operation
+from .operation import Batch, Operation, Results, Undone
 from .pool import AsyncPool
-from .retry import Retry
+from .retry import Retry, unexpected
+from .topology import Topology
 from .transaction import ROLLBACK, is_transaction, to_return, to_send
 
 T = TypeVar("T")
@@ -32,12 +33,13 @@ class AsyncEngine:
         self._config = config
         self._dialect = dialect
         self._driver = find_driver(config.driver)
+        self._topology = Topology(config.endpoints)
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPool] = WeakKeyDictionary()
         self._abandoned: list[object] = []
         self._lock = threading.Lock()  # of _pools: loops of other threads open theirs meanwhile
-        self._process = os.getpid()
         self._ready = False
         self._reached = False
+        tell_at_fork(self)
 
     async def run(self, operation: Operation[T]) -> T:
         """Carry out an operation; the first one makes sure of the tables.
@@ -63,10 +65,19 @@ class AsyncEngine:
             else:
                 loop.call_soon_threadsafe(pool.abort)
 
+    def begin_in_child(self) -> None:
+        """After a fork: leave the parent's pools alone, and the lock, which a thread of the parent may hold for ever.
+
+        The pools are not freed, as freeing might speak on their connections.
+        """
+        self._abandoned.append(self._pools)
+        self._pools = WeakKeyDictionary()
+        self._lock = threading.Lock()
+
     async def _drive(self, operation: Operation[T]) -> T:
         retry = Retry(self._config, reached_before=self._reached)
         step = operation.send
-        value: list[Result] | None = None
+        value: Results | None = None
         try:
             batch = next(operation)
             while True:
@@ -79,10 +90,12 @@ class AsyncEngine:
         except StopIteration as done:
             result: T = done.value
             return result
+        except Undone as undone:
+            raise unexpected(undone, self._config) from undone.__cause__
         finally:
             operation.close()
 
-    async def _execute(self, batch: Batch, retry: Retry) -> list[Result]:
+    async def _execute(self, batch: Batch, retry: Retry) -> Results:
         retry.begin_batch()
         tested = False
         while True:
@@ -90,22 +103,20 @@ class AsyncEngine:
             try:
                 async with pool.connection(tested=tested) as connection:
                     self._reached = True
-                    if retry.fate_unknown and batch.landed is not None:
-                        found = await connection.execute((batch.landed,))
-                        if found[0].rows:
-                            return found
-                    return await _carry_out(connection, batch)
+                    if retry.fate_unknown:
+                        retry.check_deadline()
+                        if batch.landed is not None:
+                            (found,) = await connection.execute((batch.landed,))
+                            if found.rows:
+                                return Results((), {}, landed=found.rows[0])
+                    return await _carry_out(connection, batch, retry)
             except DriverError as error:
                 wait_s = retry.wait_after(error)
             tested = True
             await asyncio.sleep(wait_s)
 
     def _pool(self) -> AsyncPool:
-        """The running loop's pool. Pools of closed loops are dropped; those of a parent process are left alone."""
-        if self._process != os.getpid():
-            self._abandoned.append(self._pools)  # not freed: freeing might speak on the parent's connections
-            self._pools = WeakKeyDictionary()
-            self._process = os.getpid()
+        """The running loop's pool. Pools of closed loops are dropped."""
         loop = asyncio.get_running_loop()
         pool = self._pools.get(loop)
         if pool is None:
@@ -114,14 +125,17 @@ class AsyncEngine:
                     if other.is_closed():
                         stale.abort()
                         del self._pools[other]
-                pool = self._pools[loop] = AsyncPool(self._config, self._driver)
+                pool = self._pools[loop] = AsyncPool(self._config, self._driver, self._topology)
         return pool
 
 
-async def _carry_out(connection: AsyncConnection, batch: Batch) -> list[Result]:
+async def _carry_out(connection: AsyncConnection, batch: Batch, retry: Retry) -> Results:
     try:
-        return to_return(batch, await connection.execute(to_send(batch)))
+        return to_return(batch, await connection.execute(to_send(batch)), fate_unknown=retry.fate_unknown)
     except ServerError:
-        if is_transaction(batch):
-            await connection.execute((ROLLBACK,))
+        if is_transaction(batch) and not connection.closed:
+            try:
+                await connection.execute((ROLLBACK,))
+            except DriverError:  # the transaction may be open still: nobody else may go on in it
+                connection.abort()
         raise

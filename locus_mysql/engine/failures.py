@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..drivers.base import ConnectionLost, DriverError, PacketTooLarge, ServerError
+from ..drivers.interface import ConnectionLost, DriverError, PacketTooLarge, ServerError
 from ..errors import (
     AuthenticationFailed,
     DatabaseMissing,
@@ -16,13 +16,19 @@ from ..errors import (
     StateTooLarge,
     Unavailable,
 )
+from .topology import NoPrimary, NotAMember
 
 if TYPE_CHECKING:
     from ..config import MySQLConfig
 
 # Numbers: https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
 DUPLICATE = 1062
-NULL_REFUSED = 1048
+
+#: What the guards of batches fail with: "Invalid JSON text", which they give where a lock was not had.
+GUARD_FAILED = 3141
+
+#: Somebody ended the statement with ``KILL QUERY``; the same may be carried out when it is sent again.
+INTERRUPTED = 1317
 
 #: The transaction was undone; the same again may succeed.
 CONTENTION = frozenset(
@@ -46,24 +52,30 @@ READ_ONLY = frozenset({1290, 1792, 1836, 3100})
 _AUTHENTICATION = frozenset({1045, 1251, 1698, 1820, 1862, 3118, 3955})
 _PRIVILEGE = frozenset({1044, 1142, 1143, 1227, 1370})
 _TABLE_MISSING = frozenset({1146})
-_LAYOUT = frozenset({1054, 1136, 1176, 1191, 1364})
+_LAYOUT = frozenset({1048, 1054, 1136, 1176, 1191, 1364})
 _PACKET = frozenset({1153, 1301, 3038})
 
 
 def may_pass(error: DriverError, config: MySQLConfig) -> bool:
     """Whether the same may succeed when tried again."""
-    if isinstance(error, ConnectionLost):
+    if isinstance(error, NoPrimary):
+        return any(may_pass(reason, config) for reason in error.reasons)
+    if isinstance(error, ConnectionLost | NotAMember):
         return True
     if isinstance(error, ServerError):
         if error.errno in READ_ONLY:
             return len(config.endpoints) > 1
-        return error.errno in CONTENTION or error.errno in CROWDED
+        return error.errno in CONTENTION or error.errno in CROWDED or error.errno == INTERRUPTED
     return False
 
 
 def explain(error: DriverError, config: MySQLConfig) -> LocusMySQLError:
     """The error to show the caller: what happened, to which thing, and what to do."""
     where = ", ".join(str(endpoint) for endpoint in config.endpoints)
+    if isinstance(error, NoPrimary):
+        return _explain_all(error, where, config)
+    if isinstance(error, NotAMember):
+        return Unavailable(f"{_clause(error)}. Try again when it is, or name the other members among hosts=.")
     if isinstance(error, ConnectionLost):
         return Unavailable(
             f"No answer from MySQL at {where}: {_clause(error)}. Check that the server runs and that host, port and "
@@ -109,7 +121,27 @@ def explain(error: DriverError, config: MySQLConfig) -> LocusMySQLError:
             f"MySQL at {where} was too busy for {config.retry_deadline_s:g} s: {words}. Try again, or raise "
             "retry_deadline_s."
         )
+    if number == INTERRUPTED:
+        return Unavailable(
+            f"Somebody ended a statement at MySQL at {where}, each time it was sent in {config.retry_deadline_s:g} s: "
+            f"{words}. See who runs KILL QUERY there, then try again."
+        )
     return SetupError(f"MySQL at {where} refused a statement: {words}.")
+
+
+def _explain_all(error: NoPrimary, where: str, config: MySQLConfig) -> LocusMySQLError:
+    kinds = {type(explain(reason, config)) for reason in error.reasons}
+    if kinds == {ReadOnlyServer}:
+        return ReadOnlyServer(
+            f"No MySQL server at {where} accepts writes: {_clause(error)}. Name the primary among hosts=, or wait "
+            "until the group has elected one."
+        )
+    if len(kinds) == 1 and kinds != {Unavailable}:
+        return explain(error.reasons[0], config)
+    return Unavailable(
+        f"No MySQL server at {where} is a working primary: {_clause(error)}. A server once reached is tried for "
+        f"{config.retry_deadline_s:g} s (retry_deadline_s)."
+    )
 
 
 def _clause(error: DriverError) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
 from ..dialect import Statement
-from ..drivers.base import Result
+from ..drivers.interface import Result, Row
 
 T = TypeVar("T")
 
@@ -19,29 +19,112 @@ class Batch:
     Args:
         statements: Run in this order. More than one run as one transaction.
         landed: Asked before the batch is repeated when it is not known whether an earlier try was carried out. If it
-            finds a row the batch is not repeated, and the result of this statement is its only result.
+            finds a row, the batch is not repeated, and the operation is sent that row as `Results.landed`.
         atomic: If False, each is a transaction of its own, and all are repeated if one of them fails.
+        names: The places of those statements whose results the operation asks for by name.
     """
 
     statements: tuple[Statement, ...]
     landed: Statement | None = None
     atomic: bool = True
+    names: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, *statements: Statement) -> Batch:
         """An atomic batch of these statements."""
         return cls(statements)
 
+    @classmethod
+    def named(
+        cls, *steps: Statement | tuple[Statement, ...], landed: Statement | None = None, **results: Statement
+    ) -> Batch:
+        """An atomic batch whose results are asked for by name.
 
-#: Yields batches, is sent a result for each statement, returns what the caller wants. An engine runs it, asynchronous
-#: or not. Errors are raised where the batch was yielded, so an operation can catch `Duplicate`
-#: and `Outdated`.
-Operation: TypeAlias = Generator[Batch, list[Result], T]
+        Args:
+            steps: The statements in order; those that belong together may be given as a tuple.
+            landed: See `Batch`.
+            results: Names for some of the same statements.
+        """
+        statements = tuple(_flat(steps))
+        names = {name: _place(statements, statement) for name, statement in results.items()}
+        return cls(statements, landed, names=names)
 
 
-class Duplicate(Exception):
-    """The batch was undone because a unique key exists already."""
+class Results(list[Result]):
+    """A result for each statement of a batch, in their order, and by name.
+
+    Args:
+        results: The results.
+        names: The places of those that have a name.
+        landed: The row by which an earlier try of the batch was recognised. Then there are no results.
+        fate_unknown: Whether an earlier try of the batch may still be on its way to the server.
+    """
+
+    def __init__(
+        self,
+        results: Iterable[Result],
+        names: Mapping[str, int],
+        landed: Row | None = None,
+        *,
+        fate_unknown: bool = False,
+    ) -> None:
+        super().__init__(results)
+        self._names = names
+        self.landed = landed
+        self.fate_unknown = fate_unknown
+
+    def named(self, name: str) -> Result:
+        """The result of the statement with this name."""
+        return self[self._names[name]]
 
 
-class Outdated(Exception):
-    """The batch was undone because what it relied on is no longer so: a value came out as NULL where none may be."""
+#: Yields batches, is sent the results of each, returns what the caller wants. An engine runs it, asynchronous or not.
+#: Errors are raised where the batch was yielded, so an operation can catch `Duplicate` and `Outdated`.
+Operation: TypeAlias = Generator[Batch, Results, T]
+
+
+class Undone(Exception):
+    """The batch was undone for a reason that an operation may expect.
+
+    An operation that does not lets it pass; the engine then tells the caller what the server refused, its cause.
+    """
+
+
+class Duplicate(Undone):
+    """The batch was undone because a unique key exists already.
+
+    Args:
+        table: The table's name.
+        key: The key's name; ``PRIMARY`` is the primary key.
+        words: The server's.
+    """
+
+    def __init__(self, table: str, key: str, words: str) -> None:
+        super().__init__(words)
+        self.table = table
+        self.key = key
+
+
+class Outdated(Undone):
+    """The batch was undone because what it relied on is no longer so: a thread is gone, or another wrote to it.
+
+    Args:
+        words: The server's.
+        fate_unknown: Whether an earlier try may still be on its way to the server.
+    """
+
+    def __init__(self, words: str, *, fate_unknown: bool = False) -> None:
+        super().__init__(words)
+        self.fate_unknown = fate_unknown
+
+
+def _flat(steps: Iterable[Statement | tuple[Statement, ...]]) -> Iterable[Statement]:
+    for step in steps:
+        if isinstance(step, Statement):
+            yield step
+        else:
+            yield from step
+
+
+def _place(statements: tuple[Statement, ...], wanted: Statement) -> int:
+    return next(place for place, statement in enumerate(statements) if statement is wanted)

@@ -1,7 +1,8 @@
 """Connections kept for reuse: one pool for threads, one for the tasks of an event loop.
 
 A connection is lent to one user at a time. What comes back in doubt is dropped, never reused. A connection that was
-idle for a while is pinged before it is lent; one in steady use never is.
+idle for a while is pinged before it is lent; one in steady use never is. All are to one server: if that is found dead,
+or no longer the primary, all are dropped, so that no two calls pay for the same discovery.
 """
 
 from __future__ import annotations
@@ -9,26 +10,26 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, TypeGuard, TypeVar
 
 from ..config import MySQLConfig
-from ..drivers.base import (
-    AsyncConnection,
-    ConnectionLost,
-    Driver,
-    DriverError,
-    Endpoint,
-    ServerError,
-    SyncConnection,
-)
+from ..drivers.interface import AsyncConnection, ConnectionLost, Driver, DriverError, ServerError, SyncConnection
 from ..errors import PoolTimeout
-from .failures import CROWDED, READ_ONLY
+from .failures import READ_ONLY
+from .primary import AsyncPrimary, SyncPrimary, connect, connect_async, replaced, replaced_async
+from .reaper import REAPER
+from .topology import Topology
+from .watch import AsyncWatch, SyncWatch
 
 #: A connection idle for longer is pinged before use, in seconds.
 PING_AFTER_S = 5.0
+
+#: Idle connections are looked through this long after the first has been idle for too long, in seconds.
+_REAP_AFTER_S = 0.05
 
 C = TypeVar("C", SyncConnection, AsyncConnection)
 
@@ -43,7 +44,7 @@ class Kept(Generic[C]):
 
 
 class IdleConnections(Generic[C]):
-    """The open connections nobody uses, last used first, and the order of the servers to try.
+    """The open connections nobody uses, last used first.
 
     Args:
         config: Has the limits of age and idleness.
@@ -54,7 +55,6 @@ class IdleConnections(Generic[C]):
         self._config = config
         self._clock = clock
         self._kept: list[Kept[C]] = []
-        self._first_endpoint = 0
 
     def take(self) -> tuple[Kept[C] | None, bool, list[Kept[C]]]:
         """The connection last used, whether to ping it, and connections that are too old to be used again."""
@@ -69,6 +69,15 @@ class IdleConnections(Generic[C]):
         """Keep a connection for the next user."""
         self._kept.append(Kept(connection, opened_at, self._clock()))
 
+    def take_stale(self) -> tuple[list[Kept[C]], float | None]:
+        """The connections that are too old or were idle for too long; and in how many seconds to look again, if any."""
+        now = self._clock()
+        stale = [kept for kept in self._kept if self._is_stale(kept, now)]
+        self._kept = [kept for kept in self._kept if not self._is_stale(kept, now)]
+        config = self._config
+        due = [min(kept.opened_at + config.pool_max_age_s, kept.idle_since + config.pool_idle_s) for kept in self._kept]
+        return stale, min(due) - now + _REAP_AFTER_S if due else None
+
     def take_all(self) -> list[Kept[C]]:
         """Every connection, to be closed."""
         everything, self._kept = self._kept, []
@@ -77,16 +86,6 @@ class IdleConnections(Generic[C]):
     def now(self) -> float:
         """The time by this pool's clock."""
         return self._clock()
-
-    def endpoints(self) -> tuple[Endpoint, ...]:
-        """The servers, the one to try first in front."""
-        endpoints = self._config.endpoints
-        first = self._first_endpoint % len(endpoints)
-        return endpoints[first:] + endpoints[:first]
-
-    def avoid_first_endpoint(self) -> None:
-        """Try the next server first from now on: this one takes no writes."""
-        self._first_endpoint += 1
 
     def _is_stale(self, kept: Kept[C], now: float) -> bool:
         return now - kept.opened_at > self._config.pool_max_age_s or now - kept.idle_since > self._config.pool_idle_s
@@ -105,20 +104,29 @@ def _is_sound(error: BaseException) -> bool:
     return isinstance(error, ServerError) and error.errno not in READ_ONLY
 
 
+def _condemns_server(error: BaseException) -> TypeGuard[DriverError]:
+    """Whether the other connections to the same server are in doubt as well."""
+    return isinstance(error, ConnectionLost) or (isinstance(error, ServerError) and error.errno in READ_ONLY)
+
+
 class SyncPool:
     """Connections for the threads of this process.
 
     Args:
         config: Size, timeouts and ages.
         driver: Opens connections.
+        topology: What is known of the servers, if it is known to others too.
     """
 
-    def __init__(self, config: MySQLConfig, driver: Driver) -> None:
+    def __init__(self, config: MySQLConfig, driver: Driver, topology: Topology | None = None) -> None:
         self._config = config
         self._driver = driver
+        self._topology = topology or Topology(config.endpoints)
+        self._watch = SyncWatch(self._look_for_another) if self._topology.several else None
         self._idle: IdleConnections[SyncConnection] = IdleConnections(config)
         self._free = threading.BoundedSemaphore(config.pool_size)
         self._lock = threading.Lock()
+        self._watched = False
         self._generation = 0
         self.reached = False
 
@@ -139,13 +147,17 @@ class SyncPool:
             generation = self._generation
             connection, opened_at = self._checked(tested=tested)
             try:
-                yield connection
+                self._begin(connection)
+                try:
+                    yield connection
+                finally:
+                    self._end(connection)
             except BaseException as error:
                 self._take_back_after(error, connection, opened_at, generation)
                 raise
             if generation == self._generation:
                 with self._lock:
-                    self._idle.put(connection, opened_at)
+                    self._keep(connection, opened_at)
             else:
                 connection.close()
         finally:
@@ -159,6 +171,24 @@ class SyncPool:
         for one in kept:
             one.connection.close()
 
+    def reap(self) -> float | None:
+        """See `reaper.Reaped.reap`."""
+        with self._lock:
+            stale, wait_s = self._idle.take_stale()
+            self._watched = wait_s is not None
+        for one in stale:
+            one.connection.close()
+        return wait_s
+
+    def _keep(self, connection: SyncConnection, opened_at: float) -> None:
+        """Keep a connection, under the lock, and have it closed when it was not used for too long."""
+        if connection.closed:
+            return
+        self._idle.put(connection, opened_at)
+        if not self._watched:
+            self._watched = True
+            REAPER.call(self, self._config.pool_idle_s + _REAP_AFTER_S)
+
     def _take_back_after(
         self, error: BaseException, connection: SyncConnection, opened_at: float, generation: int
     ) -> None:
@@ -166,15 +196,16 @@ class SyncPool:
         with self._lock:
             current = generation == self._generation
             if current and _is_sound(error):
-                self._idle.put(connection, opened_at)
+                self._keep(connection, opened_at)
                 return
-            if current and isinstance(error, ServerError):  # of many callers at once, only the first moves on
-                self._idle.avoid_first_endpoint()
+            # Of many callers at once, only the first drops what is idle: the others might hit new connections.
+            if current and _condemns_server(error) and isinstance(connection, SyncPrimary):
+                self._topology.failed(connection.endpoint, error)
                 self._generation += 1
                 kept = self._idle.take_all()
         connection.abort()
         for one in kept:
-            one.connection.close()
+            one.connection.abort()
 
     def _checked(self, *, tested: bool) -> tuple[SyncConnection, float]:
         while True:
@@ -187,25 +218,45 @@ class SyncPool:
             if not (doubtful or tested):
                 return kept.connection, kept.opened_at
             try:
-                kept.connection.ping()
+                self._begin(kept.connection)
+                try:
+                    kept.connection.ping()
+                finally:
+                    self._end(kept.connection)
             except DriverError:
                 kept.connection.abort()
+                self._drop_idle()  # else each of them might cost a time-out
             else:
                 return kept.connection, kept.opened_at
 
     def _open(self) -> SyncConnection:
-        failures: list[DriverError] = []
-        for endpoint in self._idle.endpoints():
-            try:
-                connection = self._driver.connect(self._config, endpoint)
-            except DriverError as error:
-                failures.append(error)
-                if not _next_server_may_help(error):
-                    raise
-            else:
-                self.reached = True
-                return connection
-        raise failures[0]
+        connection = connect(self._config, self._driver, self._topology)
+        self.reached = True
+        return connection
+
+    def _drop_idle(self) -> None:
+        with self._lock:
+            kept = self._idle.take_all()
+        for one in kept:
+            one.connection.abort()
+
+    def _begin(self, connection: SyncConnection) -> None:
+        if self._watch is not None and isinstance(connection, SyncPrimary):
+            self._watch.begin(connection)
+
+    def _end(self, connection: SyncConnection) -> None:
+        if self._watch is not None and isinstance(connection, SyncPrimary):
+            self._watch.end(connection)
+
+    def _look_for_another(self, silent: SyncPrimary) -> None:
+        if self._watch is None or not replaced(self._config, self._driver, self._topology, silent.endpoint):
+            return
+        with self._lock:
+            self._generation += 1
+        self._drop_idle()
+        for one in self._watch.calls.waiting():
+            if one.endpoint == silent.endpoint:
+                one.interrupt()
 
 
 class AsyncPool:
@@ -214,13 +265,18 @@ class AsyncPool:
     Args:
         config: Size, timeouts and ages.
         driver: Opens connections.
+        topology: What is known of the servers, if it is known to others too.
     """
 
-    def __init__(self, config: MySQLConfig, driver: Driver) -> None:
+    def __init__(self, config: MySQLConfig, driver: Driver, topology: Topology | None = None) -> None:
         self._config = config
         self._driver = driver
+        self._topology = topology or Topology(config.endpoints)
+        self._watch = AsyncWatch(self._look_for_another) if self._topology.several else None
         self._idle: IdleConnections[AsyncConnection] = IdleConnections(config)
         self._free = asyncio.BoundedSemaphore(config.pool_size)
+        self._watched = False
+        self._closing: asyncio.Task[None] | None = None
         self._generation = 0
         self.reached = False
 
@@ -232,12 +288,16 @@ class AsyncPool:
             generation = self._generation
             connection, opened_at = await self._checked(tested=tested)
             try:
-                yield connection
+                self._begin(connection)
+                try:
+                    yield connection
+                finally:
+                    self._end(connection)
             except BaseException as error:
                 self._take_back_after(error, connection, opened_at, generation)
                 raise
             if generation == self._generation:
-                self._idle.put(connection, opened_at)
+                self._keep(connection, opened_at)
             else:
                 await connection.close()
         finally:
@@ -245,15 +305,18 @@ class AsyncPool:
 
     async def close(self) -> None:
         """As `SyncPool.close`."""
+        if self._watch is not None:
+            self._watch.stop()
         self._generation += 1
         for one in self._idle.take_all():
             await one.connection.close()
 
     def abort(self) -> None:
         """Drop what is idle without a word; for a loop that is closed."""
+        if self._watch is not None:
+            self._watch.stop()
         self._generation += 1
-        for one in self._idle.take_all():
-            one.connection.abort()
+        self._drop_idle()
 
     async def _wait_for_a_place(self) -> None:
         if not self._free.locked():
@@ -265,17 +328,39 @@ class AsyncPool:
         except TimeoutError:
             raise pool_timeout(self._config) from None
 
+    def reap(self) -> None:
+        """Close what is idle for too long, and call again when more will be."""
+        stale, wait_s = self._idle.take_stale()
+        self._watched = wait_s is not None
+        if wait_s is not None:
+            self._reap_in(wait_s)
+        if stale:
+            self._closing = asyncio.get_running_loop().create_task(_close(stale))
+
+    def _keep(self, connection: AsyncConnection, opened_at: float) -> None:
+        """Keep a connection, and have it closed when it was not used for too long."""
+        if connection.closed:
+            return
+        self._idle.put(connection, opened_at)
+        if not self._watched:
+            self._watched = True
+            self._reap_in(self._config.pool_idle_s + _REAP_AFTER_S)
+
+    def _reap_in(self, wait_s: float) -> None:
+        asyncio.get_running_loop().call_later(wait_s, _reap, weakref.ref(self))
+
     def _take_back_after(
         self, error: BaseException, connection: AsyncConnection, opened_at: float, generation: int
     ) -> None:
         current = generation == self._generation
         if current and _is_sound(error):
-            self._idle.put(connection, opened_at)
+            self._keep(connection, opened_at)
             return
         connection.abort()
-        if current and isinstance(error, ServerError):  # of many callers at once, only the first moves on
-            self._idle.avoid_first_endpoint()
-            self.abort()
+        if current and _condemns_server(error) and isinstance(connection, AsyncPrimary):
+            self._topology.failed(connection.endpoint, error)
+            self._generation += 1
+            self._drop_idle()
 
     async def _checked(self, *, tested: bool) -> tuple[AsyncConnection, float]:
         while True:
@@ -287,9 +372,14 @@ class AsyncPool:
             if not (doubtful or tested):
                 return kept.connection, kept.opened_at
             try:
-                await kept.connection.ping()
+                self._begin(kept.connection)
+                try:
+                    await kept.connection.ping()
+                finally:
+                    self._end(kept.connection)
             except DriverError:
                 kept.connection.abort()
+                self._drop_idle()  # else each of them might cost a time-out
             except BaseException:
                 kept.connection.abort()
                 raise
@@ -297,19 +387,39 @@ class AsyncPool:
                 return kept.connection, kept.opened_at
 
     async def _open(self) -> AsyncConnection:
-        failures: list[DriverError] = []
-        for endpoint in self._idle.endpoints():
-            try:
-                connection = await self._driver.connect_async(self._config, endpoint)
-            except DriverError as error:
-                failures.append(error)
-                if not _next_server_may_help(error):
-                    raise
-            else:
-                self.reached = True
-                return connection
-        raise failures[0]
+        connection = await connect_async(self._config, self._driver, self._topology)
+        self.reached = True
+        return connection
+
+    def _drop_idle(self) -> None:
+        for one in self._idle.take_all():
+            one.connection.abort()
+
+    def _begin(self, connection: AsyncConnection) -> None:
+        if self._watch is not None and isinstance(connection, AsyncPrimary):
+            self._watch.begin(connection)
+
+    def _end(self, connection: AsyncConnection) -> None:
+        if self._watch is not None and isinstance(connection, AsyncPrimary):
+            self._watch.end(connection)
+
+    async def _look_for_another(self, silent: AsyncPrimary) -> None:
+        if self._watch is None or not await replaced_async(self._config, self._driver, self._topology, silent.endpoint):
+            return
+        self._generation += 1
+        self._drop_idle()
+        for one in self._watch.calls.waiting():
+            if one.endpoint == silent.endpoint:
+                one.abort()
 
 
-def _next_server_may_help(error: DriverError) -> bool:
-    return isinstance(error, ConnectionLost) or (isinstance(error, ServerError) and error.errno in CROWDED)
+def _reap(reference: weakref.ref[AsyncPool]) -> None:
+    """Called by an event loop, which keeps no pool alive."""
+    pool = reference()
+    if pool is not None:
+        pool.reap()
+
+
+async def _close(kept: list[Kept[AsyncConnection]]) -> None:
+    for one in kept:
+        await one.connection.close()

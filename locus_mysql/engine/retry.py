@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Callable
 
 from ..config import MySQLConfig
-from ..drivers.base import ConnectionLost, DriverError, ServerError
-from .failures import DUPLICATE, NULL_REFUSED, explain, may_pass
-from .operation import Duplicate, Outdated
+from ..drivers.interface import ConnectionLost, DriverError, ServerError
+from ..errors import LocusMySQLError
+from .failures import DUPLICATE, GUARD_FAILED, INTERRUPTED, explain, may_pass
+from .operation import Duplicate, Outdated, Undone
+from .topology import NoPrimary
 
 #: Waits grow from the first to the longest, each drawn at random up to its bound, so that writers part ways.
 FIRST_WAIT_S = 0.02
@@ -34,36 +37,66 @@ class Retry:
         self._clock = clock
         self._deadline = clock() + config.retry_deadline_s
         self._wait_s = FIRST_WAIT_S
-        #: Whether an earlier try of the batch may have been carried out.
+        #: Whether an earlier try may have been carried out, or still may be: what was sent may arrive late.
         self.fate_unknown = False
-        self._was_duplicate = False
+        self._was_refused = False
+        self._last: DriverError | None = None
 
     def begin_batch(self) -> None:
-        """Forget what happened to the batch before."""
-        self.fate_unknown = False
-        self._was_duplicate = False
+        """Go on to the next batch. That the fate of an earlier one is unknown is not forgotten: it may do the same."""
+        self._was_refused = False
+
+    def check_deadline(self) -> None:
+        """Refuse to send a batch again that waited too long for its turn, such as for a connection.
+
+        What was carried out is recognised for a limited time only.
+
+        Raises:
+            LocusMySQLError: The deadline has passed.
+        """
+        if self._last is not None and self._clock() > self._deadline:
+            raise explain(self._last, self._config) from self._last
 
     def wait_after(self, error: DriverError) -> float:
         """Seconds to wait before the batch is repeated.
 
         Raises:
             Duplicate: A unique key exists, and the batch was undone.
-            Outdated: What the batch relied on is no longer so, and it was undone.
+            Outdated: A guard of the batch failed, and it was undone.
             LocusMySQLError: Repeating cannot help, or the deadline has passed.
         """
-        if isinstance(error, ServerError) and error.errno == DUPLICATE:
-            if not self.fate_unknown or self._was_duplicate:
-                raise Duplicate(error.message) from None
-            self._was_duplicate = True  # most likely by our own earlier try, which is looked for next
-            return 0.0
-        if isinstance(error, ServerError) and error.errno == NULL_REFUSED:
-            raise Outdated(error.message) from None
+        self._last = error
+        if isinstance(error, ServerError) and error.errno in {DUPLICATE, GUARD_FAILED}:
+            if self.fate_unknown and not self._was_refused:
+                self._was_refused = True  # most likely by our own earlier try, which is looked for next
+                return 0.0
+            if error.errno == DUPLICATE:
+                raise Duplicate(*_key_of(error.message), error.message) from error
+            raise Outdated(error.message, fate_unknown=self.fate_unknown) from error
         connecting = isinstance(error, ConnectionLost) and error.connecting
-        if isinstance(error, ConnectionLost) and not connecting:
+        if (isinstance(error, ConnectionLost) and not connecting) or _was_interrupted(error):
             self.fate_unknown = True
         wait_s = random.uniform(self._wait_s / 2, self._wait_s)  # noqa: S311 - spreads load, guards no secret
         self._wait_s = min(2 * self._wait_s, LONGEST_WAIT_S)
-        hopeless = not may_pass(error, self._config) or (connecting and not self._reached)
+        nobody_answered = connecting or (isinstance(error, NoPrimary) and not error.answered)
+        hopeless = not may_pass(error, self._config) or (nobody_answered and not self._reached)
         if hopeless or self._clock() + wait_s > self._deadline:
             raise explain(error, self._config) from error
         return wait_s
+
+
+def _key_of(words: str) -> tuple[str, str]:
+    """Table and key in "Duplicate entry '…' for key 'table.key'". What stands before them is data."""
+    found = re.search(r"'([^'.]*)\.([^'.]+)'\W*$", words)
+    return (found[1], found[2]) if found else ("", "")
+
+
+def unexpected(undone: Undone, config: MySQLConfig) -> LocusMySQLError:
+    """The error to show the caller of an operation that did not expect its batch to be undone."""
+    cause = undone.__cause__
+    return explain(cause if isinstance(cause, DriverError) else DriverError(str(undone)), config)
+
+
+def _was_interrupted(error: DriverError) -> bool:
+    """Whether somebody else ended the statement (``KILL QUERY``): if it was a COMMIT, it may have been carried out."""
+    return isinstance(error, ServerError) and error.errno == INTERRUPTED

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import threading
 import time
 from typing import TypeVar
 
 from ..config import MySQLConfig
-from ..drivers.base import DriverError, Result, ServerError, SyncConnection
+from ..drivers.interface import DriverError, ServerError, SyncConnection
 from ..drivers.registry import find_driver
+from .at_fork import tell_at_fork
 from .bootstrap import HasTables, ensure_schema
-from .operation import Batch, Operation
+from .operation import Batch, Operation, Results, Undone
 from .pool import SyncPool
-from .retry import Retry
+from .retry import Retry, unexpected
+from .topology import Topology
 from .transaction import ROLLBACK, is_transaction, to_return, to_send
 
 T = TypeVar("T")
@@ -31,11 +31,11 @@ class SyncEngine:
         self._config = config
         self._dialect = dialect
         self._driver = find_driver(config.driver)
-        self._pool = SyncPool(config, self._driver)
+        self._topology = Topology(config.endpoints)
+        self._pool = SyncPool(config, self._driver, self._topology)
         self._abandoned: list[object] = []
-        self._process = os.getpid()
-        self._lock = threading.Lock()
         self._ready = False
+        tell_at_fork(self)
 
     def run(self, operation: Operation[T]) -> T:
         """Carry out an operation; the first one makes sure of the tables.
@@ -50,10 +50,15 @@ class SyncEngine:
 
     def close(self) -> None:
         """Close the connections. The next operation opens new ones."""
-        self._current_pool().close()
+        self._pool.close()
+
+    def begin_in_child(self) -> None:
+        """After a fork: leave the parent's pool alone. It is not freed, as freeing might speak on its connections."""
+        self._abandoned.append(self._pool)
+        self._pool = SyncPool(self._config, self._driver, self._topology)
 
     def _drive(self, operation: Operation[T]) -> T:
-        retry = Retry(self._config, reached_before=self._current_pool().reached)
+        retry = Retry(self._config, reached_before=self._pool.reached)
         try:
             batch = next(operation)
             while True:
@@ -66,41 +71,37 @@ class SyncEngine:
         except StopIteration as done:
             result: T = done.value
             return result
+        except Undone as undone:
+            raise unexpected(undone, self._config) from undone.__cause__
         finally:
             operation.close()
 
-    def _execute(self, batch: Batch, retry: Retry) -> list[Result]:
+    def _execute(self, batch: Batch, retry: Retry) -> Results:
         retry.begin_batch()
         tested = False
         while True:
             try:
-                with self._current_pool().connection(tested=tested) as connection:
-                    if retry.fate_unknown and batch.landed is not None:
-                        found = connection.execute((batch.landed,))
-                        if found[0].rows:
-                            return found
-                    return _carry_out(connection, batch)
+                with self._pool.connection(tested=tested) as connection:
+                    if retry.fate_unknown:
+                        retry.check_deadline()
+                        if batch.landed is not None:
+                            (found,) = connection.execute((batch.landed,))
+                            if found.rows:
+                                return Results((), {}, landed=found.rows[0])
+                    return _carry_out(connection, batch, retry)
             except DriverError as error:
                 wait_s = retry.wait_after(error)
             tested = True
             time.sleep(wait_s)
 
-    def _current_pool(self) -> SyncPool:
-        """This process's pool; that of a parent process is left alone."""
-        if self._process == os.getpid():  # without the lock: a fork must not find it held by another thread
-            return self._pool
-        with self._lock:
-            if self._process != os.getpid():
-                self._abandoned.append(self._pool)  # not freed: freeing might speak on the parent's connections
-                self._pool = SyncPool(self._config, self._driver)
-                self._process = os.getpid()  # last: others then go on without the lock
-            return self._pool
 
-
-def _carry_out(connection: SyncConnection, batch: Batch) -> list[Result]:
+def _carry_out(connection: SyncConnection, batch: Batch, retry: Retry) -> Results:
     try:
-        return to_return(batch, connection.execute(to_send(batch)))
+        return to_return(batch, connection.execute(to_send(batch)), fate_unknown=retry.fate_unknown)
     except ServerError:
-        if is_transaction(batch):
-            connection.execute((ROLLBACK,))
+        if is_transaction(batch) and not connection.closed:
+            try:
+                connection.execute((ROLLBACK,))
+            except DriverError:  # the transaction may be open still: nobody else may go on in it
+                connection.abort()
         raise

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..dialect import Statement
-from ..drivers.base import Result
-from .operation import Batch
+from ..drivers.interface import Result
+from .operation import Batch, Results
 
 BEGIN = Statement("START TRANSACTION")
 COMMIT = Statement("COMMIT")
@@ -23,6 +23,7 @@ def to_send(batch: Batch) -> tuple[Statement, ...]:
     return (BEGIN, *batch.statements, COMMIT) if is_transaction(batch) else batch.statements
 
 
-def to_return(batch: Batch, results: Sequence[Result]) -> list[Result]:
+def to_return(batch: Batch, results: Sequence[Result], *, fate_unknown: bool) -> Results:
     """The results of the batch's own statements."""
-    return list(results[1:-1] if is_transaction(batch) else results)
+    own = results[1:-1] if is_transaction(batch) else results
+    return Results(own, batch.names, fate_unknown=fate_unknown)

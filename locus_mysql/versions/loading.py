@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import cast
 
 from ..dialect.versions import VersionsDialect
-from ..drivers.base import Row
+from ..drivers.interface import Row
 from ..engine.operation import Batch, Operation
 from ..errors import CorruptCheckpoint
 from . import keys

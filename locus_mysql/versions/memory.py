@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..checkpoints.recent import Recent
+from ..database.recent import Recent
 from .chains import Stored
 from .records import Base, Held
 from .values import Body

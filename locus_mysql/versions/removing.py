@@ -86,7 +86,7 @@ class Removing:
             raise ThreadExists(
                 f"Thread {destination!r} has checkpoints already; delete it first or copy to another id."
             ) from None
-        return len(results) == 1 or results[1].affected > 0
+        return results.landed is not None or results[1].affected > 0
 
     def vacuum(self, tenant: str, older_than_s: float) -> Operation[int]:
         """Delete threads that have expired or were not saved to for so long; returns how many."""

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..checkpoints.arguments import check_limit, check_text, check_thread_id, encode_metadata
-from ..checkpoints.codec import check_json_object, decode_json, encode_json
+from ..checkpoints.coding.codec import check_json_object, decode_json, encode_json
 from ..config import MySQLConfig
-from ..engine.methods import awaited, blocking
+from ..database.methods import awaited, blocking
 from ..engine.operation import Operation
 from ..errors import CorruptCheckpoint, InvalidInput
 from . import keys

@@ -74,7 +74,7 @@ class Saving:
                     "save under another id, or delete that one first."
                 ) from None
             break
-        if len(results) == 1:  # an earlier try had been carried out, and perhaps replaced since
+        if results.landed is not None:  # an earlier try had been carried out, and perhaps replaced since
             self._memory.forget(key)
             return
         if not epoch:

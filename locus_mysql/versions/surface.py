@@ -9,12 +9,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from ..checkpoints.surface import configure
 from ..config import MySQLConfig
+from ..database.surface import configure
+from ..database.tenancy import Tenancy
 from ..engine.asynchronous import AsyncEngine
 from ..engine.operation import Operation
 from ..engine.synchronous import SyncEngine
-from ..integrations.tenancy import Tenancy
 from .operations import VersionOperations
 
 

@@ -6,6 +6,7 @@ import inspect
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pymysql
@@ -13,12 +14,19 @@ import pytest
 
 from locus_mysql import CheckpointStore, MySQLBackend, SyncCheckpointStore, SyncMySQLBackend
 from locus_mysql.config import MySQLConfig
-from locus_mysql.local_server import LocalServer
+from locus_mysql.development.local_server import LocalServer
 
 from .drivers_under_test import ASYNC_DRIVERS, SYNC_DRIVERS
 from .proxy import WireProxy
 
 MakeConfig: TypeAlias = Callable[..., MySQLConfig]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have one process run all tests with the durable server, as each such server takes 600 MB of memory."""
+    for item in items:
+        if "own_server" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("own_server"))
 
 
 @pytest.fixture(scope="session")
@@ -152,11 +160,18 @@ async def open_store(make_config: MakeConfig) -> AsyncIterator[OpenStore]:
 SMALL_PACKET_BYTES = 1_048_576
 
 
+#: Where ``ci/mysql`` keeps an empty data folder, to be copied.
+MADE_BEFORE = Path(__file__).resolve().parents[2] / ".cache/mysql-data"
+
+
 @pytest.fixture(scope="session")
 def own_server() -> Iterator[LocalServer]:
-    """A server of the tests' own, with small packets and short lock waits. A test that changes it changes it back."""
+    """A server that is durable, on disk, with small packets and short lock waits; all its tests run in one process.
+
+    A test may restart and crash it, and read its counters; one that changes it changes it back.
+    """
     options = [f"--max-allowed-packet={SMALL_PACKET_BYTES}", "--innodb-lock-wait-timeout=1"]
-    with LocalServer(extra_args=options) as server:
+    with LocalServer(extra_args=options, made_before=MADE_BEFORE) as server:
         yield server
 
 
@@ -197,5 +212,10 @@ def own_config(own_server: LocalServer, own_sql: Callable[..., object]) -> Itera
 
 @pytest.fixture
 def table_contents(run_sql: Callable[..., tuple[Any, ...]], database: str) -> Callable[[], Any]:
-    """Every row of both tables of the test's schema, to be compared before and after."""
-    return lambda: tuple(run_sql(f"SELECT * FROM {database}.locus_{table}") for table in ("threads", "checkpoints"))
+    """Every row of the tables of the test's schema, to be compared before and after."""
+
+    def contents() -> dict[str, tuple[Any, ...]]:
+        tables = [name for (name,) in run_sql(f"SHOW TABLES FROM {database}")]
+        return {name: run_sql(f"SELECT * FROM {database}.{name}") for name in tables}
+
+    return contents

@@ -58,6 +58,9 @@ class WireProxy:
         self._target = (target_host, target_port)
         self._lock = threading.Lock()
         self._faults: dict[int, Fault] = {}  # by the number of the command, counted from the proxy's start
+        self._answers: dict[int, bytes] = {}  # likewise
+        self._drip: tuple[int, float] | None = None
+        self._closing = threading.Event()
         self._open = threading.Event()
         self._open.set()
         self._links: list[_Link] = []
@@ -77,6 +80,25 @@ class WireProxy:
     def swallow_answer(self, n: int = 1) -> None:
         """Let the server carry out the n-th command from now; the client waits for ever for the answer."""
         self._arm(n, "swallow_answer")
+
+    def answer_instead(self, answer: bytes, n: int = 1) -> None:
+        """Answer the n-th command from now with these bytes; the server never gets it."""
+        with self._lock:
+            self._answers[self.total.commands + n] = answer
+
+    def inject(self, data: bytes) -> None:
+        """Send every client these bytes now, which it did not ask for."""
+        for link in list(self._links):
+            link.client.sendall(data)
+
+    def drip(self, *, after_bytes: int = 0, interval_s: float = 0.05) -> None:
+        """From now on, let bytes of the server through one by one.
+
+        Args:
+            after_bytes: So many of each connection pass at once, counted from its beginning.
+            interval_s: The time between two.
+        """
+        self._drip = (after_bytes, interval_s)
 
     def black_hole(self) -> None:
         """Forward nothing any more, in both directions and also for new connections; close nothing."""
@@ -106,6 +128,7 @@ class WireProxy:
 
     def close(self) -> None:
         """Stop listening and close every connection."""
+        self._closing.set()
         self._open.set()
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -155,6 +178,7 @@ class _Link:
     answered: bool = True
     swallowing: bool = False
     finishing: bool = False
+    forwarded: int = 0
     threads: list[threading.Thread] = field(default_factory=list)
 
     def start(self) -> None:
@@ -178,17 +202,22 @@ class _Link:
             size = int.from_bytes(header[:3], "little")
             packet = header + _read(self.client, size)
             fault: Fault | None = None
+            answer: bytes | None = None
             with proxy._lock:
                 proxy.total.bytes_sent += len(packet)
                 if header[3] == 0 and not continued and packet[4:5] != bytes((_COM_QUIT,)):
                     proxy.total.commands += 1
                     proxy.total.round_trips += self.answered
-                    self.answered = False
                     fault = proxy._faults.pop(proxy.total.commands, None)
+                    answer = proxy._answers.pop(proxy.total.commands, None)
+                    self.answered = answer is not None
             continued = size == 0xFFFFFF
             proxy._open.wait()
             if fault == "drop_before":
                 return
+            if answer is not None:
+                self.client.sendall(answer)
+                continue
             self.swallowing = fault == "swallow_answer"
             if fault == "drop_after_send":
                 self.finish(packet, continued)
@@ -219,14 +248,30 @@ class _Link:
         if proxy.greeting is not None:
             greeting = proxy.greeting(greeting)
         proxy._open.wait()
-        self.client.sendall(len(greeting).to_bytes(3, "little") + header[3:] + greeting)
+        self.forward(len(greeting).to_bytes(3, "little") + header[3:] + greeting)
         while data := self.server.recv(65536):
             proxy._open.wait()
             with proxy._lock:
                 self.answered = True
                 proxy.total.bytes_received += len(data)
             if not (self.finishing or self.swallowing):
-                self.client.sendall(data)
+                self.forward(data)
+
+    def forward(self, data: bytes) -> None:
+        """Send the client what came from the server, at once or byte by byte."""
+        drip = self.proxy._drip
+        if drip is None:
+            self.forwarded += len(data)
+            self.client.sendall(data)
+            return
+        after_bytes, interval_s = drip
+        at_once = max(0, after_bytes - self.forwarded)
+        self.forwarded += len(data)
+        self.client.sendall(data[:at_once])
+        for position in range(at_once, len(data)):
+            self.client.sendall(data[position : position + 1])
+            if self.proxy._closing.wait(interval_s):
+                return
 
     def close(self) -> None:
         for sock in (self.client, self.server):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from locus_mysql.checkpoints.codec import decode_json
-from locus_mysql.checkpoints.delta import StoredRow, assemble
+from locus_mysql.checkpoints.coding.codec import decode_json
+from locus_mysql.checkpoints.coding.delta import StoredRow, assemble
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,14 @@ class StoredCheckpoint:
     def text(self) -> str | None:
         """What is searched of it, indexed or not yet."""
         return self.search_text or self.pending_text
+
+
+def assert_all_sound(connection: Any) -> None:
+    """All tables of the schema are sound, whatever their prefix and kind."""
+    tables = [name for (name,) in _rows(connection, "SHOW TABLES")]
+    for table in tables:
+        if table.endswith("threads") and table.replace("threads", "checkpoints") in tables:
+            assert_sound(connection, table.removesuffix("threads"))
 
 
 def assert_sound(connection: Any, prefix: str = "locus_") -> None:
@@ -64,7 +72,7 @@ def _assert_thread_sound(place: tuple[str, str], rows: dict[int, StoredCheckpoin
     for row in named:
         chain = _chain(place, rows, row)
         needed |= {link.seq for link in chain}
-        state, _ = assemble([StoredRow(link.seq, link.token, link.payload) for link in chain])
+        state, _ = assemble([StoredRow(link.seq, link.token, link.payload) for link in chain], place[1])
         assert isinstance(decode_json(state.text()), dict)
     followed = {row.parent for row in rows.values()}
     heirs = _rows_whose_text_is_held(rows)

@@ -17,8 +17,8 @@ import pymysql
 import pytest
 
 from locus_mysql import CheckpointStore, MySQLConfig, SyncCheckpointStore
+from locus_mysql.development.local_server import LocalServer
 from locus_mysql.errors import PoolTimeout, ThreadExists, Unavailable
-from locus_mysql.local_server import LocalServer
 
 from .conftest import EVERY_SIDE, ONE_OF_EACH, MakeConfig, OpenStore
 from .drivers_under_test import ASYNC_DRIVERS
@@ -237,7 +237,7 @@ class Rival:
         with self.connection.cursor() as cursor:
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
             where = "tenant = 'default' AND thread_id = %s"
-            cursor.execute(f"SELECT * FROM locus_threads WHERE {where} FOR UPDATE", (thread_id,))
+            cursor.execute(f"SELECT * FROM locus_store_threads WHERE {where} FOR UPDATE", (thread_id,))
 
     def let_go(self) -> None:
         if self.connection.open:
@@ -316,9 +316,9 @@ async def test_a_deadlock_is_repeated(
         # Changed rows make the rival the heavier one: InnoDB ends the lighter.
         cursor.execute("CREATE TEMPORARY TABLE heavy (n INT PRIMARY KEY)")
         cursor.executemany("INSERT INTO heavy VALUES (%s)", [(n,) for n in range(500)])
-        cursor.execute("CREATE TEMPORARY TABLE copied AS SELECT * FROM locus_threads WHERE thread_id = 'a'")
+        cursor.execute("CREATE TEMPORARY TABLE copied AS SELECT * FROM locus_store_threads WHERE thread_id = 'a'")
         cursor.execute("UPDATE copied SET thread_id = 'b'")
-        cursor.execute("INSERT INTO locus_threads SELECT * FROM copied")
+        cursor.execute("INSERT INTO locus_store_threads SELECT * FROM copied")
     failures: list[BaseException] = []
 
     def want_the_other() -> None:
@@ -329,7 +329,8 @@ async def test_a_deadlock_is_repeated(
                 time.sleep(0.005)
             with rival.connection.cursor() as cursor:
                 cursor.execute(
-                    "UPDATE locus_threads SET last_seq = last_seq + 0 WHERE tenant = 'default' AND thread_id = 'a'"
+                    "UPDATE locus_store_threads SET last_seq = last_seq + 0"
+                    " WHERE tenant = 'default' AND thread_id = 'a'"
                 )
         except BaseException as error:
             failures.append(error)

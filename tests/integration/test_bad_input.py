@@ -12,8 +12,8 @@ from locus.core.messages import Message
 from locus.core.state import AgentState
 
 from locus_mysql import MySQLCheckpointer, SyncMySQLCheckpointer
+from locus_mysql.development.local_server import LocalServer
 from locus_mysql.errors import InvalidInput, LocusMySQLError, StateTooLarge
-from locus_mysql.local_server import LocalServer
 
 from .conftest import ONE_OF_EACH, SMALL_PACKET_BYTES, AnyStore, MakeConfig, OpenStore
 
@@ -29,7 +29,7 @@ GOOD_IDS = [
     "a ",
     " a",
     "thread/1?x=#%&*_[]{}|\\",
-    "'; DROP TABLE locus_threads; -- ",
+    "'; DROP TABLE locus_store_threads; -- ",
     '"\\"`',
     "%s %(x)s {0}",
     "\n\r\t\x01\x1a\x1e\x7f",
@@ -146,7 +146,7 @@ GOOD_METADATA: list[dict[str, Any]] = [
     {"": ""},
     {"a": None, "b": [1, 2.5, {"c": [True, False]}], "é": "東京 😀"},
     {"big": 10**99, "small": -(10**99), "float": 1e308, "tiny": 5e-324, "minus": -0.5},
-    {"lone": "\ud800", "nul": "\0", "quote": "'\"\\`", "\0key": 1, "'; DROP TABLE locus_threads; -- ": 1},
+    {"lone": "\ud800", "nul": "\0", "quote": "'\"\\`", "\0key": 1, "'; DROP TABLE locus_store_threads; -- ": 1},
     {str(n): n for n in range(3000)},
     {"deep": json.loads("[" * 100 + "]" * 100)},
     {"long": "x" * 65_525},
@@ -367,7 +367,7 @@ async def test_a_state_larger_than_a_packet_is_refused_with_its_size_and_the_set
     config = own_config(pipeline=pipeline, compression="none", search=False)
     store = open_store(side, config=config)
     await store.save("thread", {"a": 1}, "c1")
-    select = f"SELECT * FROM `{config.database}`.locus_%s"
+    select = f"SELECT * FROM `{config.database}`.locus_store_%s"
     before = [own_sql(select % table) for table in ("threads", "checkpoints")]
     size = 3 * SMALL_PACKET_BYTES
     with pytest.raises(StateTooLarge, match=rf"{size:d}|{str(size)[:3]}") as caught:
@@ -426,13 +426,13 @@ async def test_search_text_alone_never_makes_a_save_too_large(
 # SQL in every string parameter
 
 HOSTILE = [
-    "'; DROP TABLE locus_checkpoints; -- ",
-    "\\'; DELETE FROM locus_threads; -- ",
+    "'; DROP TABLE locus_store_checkpoints; -- ",
+    "\\'; DELETE FROM locus_store_threads; -- ",
     '" OR 1=1 -- ',
     "%' OR '1'='1",
     "') OR 1=1; --",
     "` OR 1=1",
-    "/*!50000 DROP TABLE locus_threads */",
+    "/*!50000 DROP TABLE locus_store_threads */",
     "%s%s%n",
     "\x1a\\",
 ]
@@ -536,7 +536,7 @@ def checkpointer(request: pytest.FixtureRequest, make_config: MakeConfig) -> Any
 
 
 async def test_a_locus_state_with_odd_text_comes_back_exactly(checkpointer: AnyStore) -> None:
-    state = AgentState().with_message(Message.user("'; DROP TABLE locus_threads; -- \0\x1a\x1e 東京 😀 \u2028"))
+    state = AgentState().with_message(Message.user("'; DROP TABLE locus_store_threads; -- \0\x1a\x1e 東京 😀 \u2028"))
     state = state.with_metadata("numbers", [10**99, -(10**99), 0.1 + 0.2, 1e308]).with_metadata("k" * 10_000, {"": []})
     await checkpointer.save(state, "thread")
     assert await checkpointer.load("thread") == state

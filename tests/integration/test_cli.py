@@ -18,10 +18,11 @@ from locus.core.messages import Message
 from locus.core.state import AgentState
 from locus.memory.backends.adapters import mysql_checkpointer
 
-from locus_mysql import SyncCheckpointStore, SyncMySQLCheckpointer, cli
+from locus_mysql import SyncCheckpointStore, SyncMySQLCheckpointer
+from locus_mysql.commands import main as cli
 from locus_mysql.config import MySQLConfig
+from locus_mysql.development.local_server import find_mysqld
 from locus_mysql.errors import SetupError
-from locus_mysql.local_server import find_mysqld
 
 from .conftest import MakeConfig
 from .drivers_under_test import ASYNC_DRIVERS
@@ -85,7 +86,8 @@ def test_vacuum_removes_what_is_older_and_says_how_many(
         store.save("old", {"a": 1})
         store.save("new", {"a": 1})
         run_sql(
-            f"UPDATE {config.database}.locus_threads t JOIN {config.database}.locus_checkpoints c USING (thread_id) "
+            f"UPDATE {config.database}.locus_store_threads t"
+            f"  JOIN {config.database}.locus_store_checkpoints c USING (thread_id) "
             "SET t.updated_at = t.updated_at - INTERVAL 9 DAY, t.created_at = t.created_at - INTERVAL 9 DAY, "
             "c.created_at = c.created_at - INTERVAL 9 DAY WHERE thread_id = 'old'"
         )

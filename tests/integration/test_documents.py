@@ -15,6 +15,8 @@ from urllib.parse import quote
 
 import pytest
 from locus.agent import Agent
+from locus.core.messages import Message
+from locus.core.state import AgentState
 from locus.memory import registry
 from locus.testing import ScriptedModel
 
@@ -128,8 +130,8 @@ def sql_examples() -> Iterator[tuple[str, str]]:
 def test_a_query_for_administrators_runs(
     statement: str, dsn: str, database: str, run_sql: Callable[..., tuple[Any, ...]]
 ) -> None:
-    with locus_mysql.SyncCheckpointStore(dsn=dsn) as store:
-        store.save("support/42", {"messages": ["Hello"]})
+    with locus_mysql.SyncMySQLCheckpointer(dsn=dsn) as checkpointer:
+        checkpointer.save(talk(1), "support/42")
     run_sql(f"USE {database}")
     run_sql(statement)
 
@@ -144,35 +146,41 @@ def grants(ddl_mode: str) -> list[str]:
 @pytest.mark.parametrize("ddl_mode", ["create", "validate", "off"])
 def test_the_grants_suffice(ddl_mode: str, dsn: str, database: str, run_sql: Callable[..., tuple[Any, ...]]) -> None:
     if ddl_mode != "create":
-        with locus_mysql.SyncCheckpointStore(dsn=dsn) as administrator:
-            administrator.health_check()
+        with locus_mysql.SyncMySQLCheckpointer(dsn=dsn) as administrator:
+            assert administrator.health_check()
     user = f"u{database[-16:]}"
     run_sql(f"CREATE USER '{user}'@'%' IDENTIFIED BY 'secret-of-{user}'")
     try:
         for grant in grants(ddl_mode):
             run_sql(grant.replace("app.", f"{database}.").replace("'agent'@'%'", f"'{user}'@'%'"))
         own = dsn.replace(dsn[len("mysql://") : dsn.index("@")], f"{user}:secret-of-{user}", 1)
-        with locus_mysql.SyncCheckpointStore(dsn=own, ddl_mode=ddl_mode, ttl_s=60, keep_checkpoints=2) as store:
-            use_every_operation(store)
+        options = {"ddl_mode": ddl_mode, "ttl_s": 60, "keep_checkpoints": 2}
+        with locus_mysql.SyncMySQLCheckpointer(dsn=own, **options) as checkpointer:
+            use_every_operation(checkpointer)
     finally:
         run_sql(f"DROP USER '{user}'@'%'")
 
 
-def use_every_operation(store: locus_mysql.SyncCheckpointStore) -> None:
+def talk(length: int) -> AgentState:
+    return AgentState(messages=tuple(Message.user("a word or two") for _ in range(length)))
+
+
+def use_every_operation(checkpointer: locus_mysql.SyncMySQLCheckpointer) -> None:
     for length in range(100, 104):
-        store.save("a", {"messages": ["a word or two"] * length}, f"c{length}", {"user": 1})
-    store.save("a", {"messages": ["a word or two"] * 105}, "c103")
-    assert store.load("a") == {"messages": ["a word or two"] * 105}
-    assert store.search("word")
-    assert store.query_by_metadata("user", 1)
-    assert store.copy_thread("a", "b")
-    assert store.list_with_metadata()
-    assert store.history("a")
-    assert store.search_data("messages", "a word or two")
-    assert store.get_disk_usage()["rows"]
-    assert store.health_check()["ok"]
-    assert store.delete("a", "c103")
-    assert store.vacuum(1) == 0
-    assert store.list_threads(pattern="b*") == ["b"]
-    assert store.count() == 2
-    assert store.forget_tenant()
+        checkpointer.save(talk(length), "a", f"c{length}", {"user": 1})
+    newest = talk(105)
+    checkpointer.save(newest, "a", "c103")
+    assert checkpointer.load("a") == newest
+    assert checkpointer.search("word")
+    assert checkpointer.query_by_metadata("user", 1)
+    assert checkpointer.copy_thread("a", "b")
+    assert checkpointer.list_with_metadata()
+    assert checkpointer.history("a")
+    assert checkpointer.search_data("iteration", 0)
+    assert checkpointer.get_disk_usage()
+    assert checkpointer.health_check()
+    assert checkpointer.delete("a", "c103")
+    assert checkpointer.vacuum(1) == 0
+    assert checkpointer.list_threads(pattern="b*") == ["b"]
+    assert checkpointer.count() == 2
+    assert checkpointer.forget_tenant()

@@ -16,9 +16,11 @@ from typing import Any
 import pymysql
 import pytest
 
-from locus_mysql import local_server
+from locus_mysql.development import local_server
+from locus_mysql.development.local_server import LocalServer, find_mysqld
 from locus_mysql.errors import SetupError, Unavailable
-from locus_mysql.local_server import LocalServer, find_mysqld
+
+from .conftest import MADE_BEFORE
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:pymysql")
 
@@ -47,7 +49,7 @@ def folder() -> Iterator[Path]:
 def made_once(mysqld: Path) -> Iterator[Path]:
     """A server's folder with its files made, to copy: that is quicker than to make them anew."""
     path = Path(tempfile.mkdtemp(prefix="locus-test-made-"))
-    with LocalServer(path, mysqld=mysqld):
+    with LocalServer(path, mysqld=mysqld, made_before=MADE_BEFORE):
         pass
     yield path
     shutil.rmtree(path)
@@ -106,7 +108,7 @@ def running(*command: object) -> Iterator[subprocess.Popen[str]]:
 
 SERVE = """
 import pathlib, signal, sys
-from locus_mysql.local_server import serve
+from locus_mysql.development.local_server import serve
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background inherits "ignore"
 sys.exit(serve(pathlib.Path(sys.argv[1]), None, mysqld=pathlib.Path(sys.argv[2])))
 """
@@ -119,6 +121,10 @@ def read_line(process: subprocess.Popen[str]) -> str:
         assert process.stderr is not None
         pytest.fail(f"the server did not start: {process.stderr.read()}")
     return line
+
+
+def server_log(data_dir: Path) -> str:
+    return (data_dir / "error.log").read_text()
 
 
 def server_pid(data_dir: Path) -> int:
@@ -134,6 +140,32 @@ def test_a_new_folder_becomes_a_server_that_keeps_its_data(folder: Path, mysqld:
     assert not is_running(pid)
     with LocalServer(folder / "new/data", mysqld=mysqld) as server:
         assert query(server, "SELECT word FROM kept") == (("still here",),)
+
+
+def test_files_made_before_become_servers_that_share_nothing_else(folder: Path, mysqld: Path) -> None:
+    made_before = folder / "made before"
+    identities = set()
+    for name, logged in (("first", True), ("second", False), ("third", False)):
+        with LocalServer(folder / name, mysqld=mysqld, made_before=made_before) as server:
+            assert query(server, "SHOW TABLES") == ()
+            query(server, "CREATE TABLE kept (n INT)")
+            identities |= {query(server, "SELECT @@server_uuid"), server.dsn}
+        assert ("initializing of server in progress" in server_log(folder / name)) is logged
+    assert len(identities) == 6
+    (kept,) = (one for one in made_before.iterdir() if one.is_dir())
+    assert made_before.stat().st_mode & 0o077 == 0, "its keys are private"
+    assert not (kept / "auto.cnf").exists()
+
+
+def test_files_made_for_another_version_or_left_unfinished_are_made_anew(folder: Path, mysqld: Path) -> None:
+    made_before = folder / "made before"
+    for name in ("another", "unfinished"):
+        (made_before / name).mkdir(parents=True)
+
+    with LocalServer(folder / "data", mysqld=mysqld, made_before=made_before) as server:
+        assert query(server, "SELECT 1") == ((1,),)
+
+    assert {one.name for one in made_before.iterdir()} == {"lock", local_server.data_folder_key(mysqld)}
 
 
 def test_without_a_folder_nothing_is_left_behind(mysqld: Path) -> None:

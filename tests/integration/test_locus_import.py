@@ -14,8 +14,8 @@ from locus.memory.backends.adapters import StorageBackendAdapter, mysql_checkpoi
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.errors import ConfigError, SchemaMismatch
-from locus_mysql.integrations.locus import LocusOperations, MySQLCheckpointer
-from locus_mysql.integrations.locus_import import LocusImport, Summary
+from locus_mysql.integrations.locus.checkpointer import LocusOperations, MySQLCheckpointer
+from locus_mysql.integrations.locus.importing import LocusImport, Summary
 
 from .conftest import MakeConfig
 
@@ -312,8 +312,8 @@ async def test_what_cannot_be_read_or_stored_is_left_out_and_named_and_all_else_
 async def test_more_rows_than_a_page_are_all_copied(
     built_in: StorageBackendAdapter, config: MySQLConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("locus_mysql.integrations.locus_import.KEYS_PAGE", 3)
-    monkeypatch.setattr("locus_mysql.integrations.locus_import.STATES_PAGE", 2)
+    monkeypatch.setattr("locus_mysql.integrations.locus.importing.KEYS_PAGE", 3)
+    monkeypatch.setattr("locus_mysql.integrations.locus.importing.STATES_PAGE", 2)
     states = conversation(5)
     for thread in ("a", "b", "a:c"):
         await save_all(built_in, thread, states)

@@ -103,7 +103,8 @@ async def test_each_call_of_a_store_is_one_round_trip(
     for what, look in LOOKS.items():
         counts[what], outcome = await round_trips(proxy, look(store))
         assert outcome, what
-    assert counts == dict.fromkeys(counts, 1)
+    # Where there is nothing to delete, a guard of the transaction fails, and then the transaction is to be ended.
+    assert counts == {**dict.fromkeys(counts, 1), "delete nothing": 2}
 
 
 @every_side
@@ -215,7 +216,7 @@ async def test_an_iteration_of_a_locus_turn_is_one_round_trip(
     from locus.core.messages import Message
     from locus.core.state import AgentState
 
-    from locus_mysql.integrations.locus import (
+    from locus_mysql.integrations.locus.checkpointer import (
         ITERATION_CHECKPOINTS_KEY,
         MySQLCheckpointer,
         SyncMySQLCheckpointer,

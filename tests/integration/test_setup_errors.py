@@ -14,9 +14,10 @@ import pytest
 
 from locus_mysql import CheckpointStore, MySQLConfig, SyncCheckpointStore
 from locus_mysql.dialect import Dialect, Statement
-from locus_mysql.drivers.base import ServerError
+from locus_mysql.drivers.interface import ServerError
 from locus_mysql.drivers.registry import find_driver
 from locus_mysql.engine.pool import AsyncPool, SyncPool
+from locus_mysql.engine.watch import SUSPICION_S
 from locus_mysql.errors import (
     AuthenticationFailed,
     DatabaseMissing,
@@ -238,11 +239,11 @@ async def test_a_table_that_is_missing_is_named_or_made(
     open_store: OpenStore, run_sql: RunSQL, database: str, side: str
 ) -> None:
     await open_store(side).save("thread", {})
-    run_sql(f"DROP TABLE {database}.locus_checkpoints")
-    with pytest.raises(SchemaMismatch, match="locus_checkpoints"):
+    run_sql(f"DROP TABLE {database}.locus_store_checkpoints")
+    with pytest.raises(SchemaMismatch, match="locus_store_checkpoints"):
         await open_store(side, ddl_mode="validate").save("thread", {})
     await open_store(side).save("thread", {"a": 1})
-    assert tables(run_sql, database) == ["locus_checkpoints", "locus_threads"]
+    assert tables(run_sql, database) == ["locus_store_checkpoints", "locus_store_settled", "locus_store_threads"]
 
 
 @one_of_each
@@ -251,14 +252,14 @@ async def test_tables_dropped_while_in_use_are_told(
 ) -> None:
     store = open_store(side)
     await store.save("thread", {})
-    run_sql(f"DROP TABLE {database}.locus_checkpoints")
-    with pytest.raises(SchemaMismatch, match="locus_checkpoints"):
+    run_sql(f"DROP TABLE {database}.locus_store_checkpoints")
+    with pytest.raises(SchemaMismatch, match="locus_store_checkpoints"):
         await store.save("thread", {})
 
 
 @one_of_each
 @pytest.mark.parametrize("ddl_mode", ["create", "validate"])
-@pytest.mark.parametrize("table", ["locus_threads", "locus_checkpoints"])
+@pytest.mark.parametrize("table", ["locus_store_threads", "locus_store_checkpoints"])
 async def test_a_foreign_table_of_the_same_name_is_refused_and_left_alone(
     open_store: OpenStore, run_sql: RunSQL, database: str, side: str, ddl_mode: str, table: str
 ) -> None:
@@ -275,7 +276,7 @@ async def test_a_foreign_table_of_the_same_name_is_refused_and_left_alone(
 async def test_a_foreign_table_is_told_also_when_nothing_is_checked(
     open_store: OpenStore, run_sql: RunSQL, database: str, side: str
 ) -> None:
-    for table in ("locus_threads", "locus_checkpoints"):
+    for table in ("locus_store_threads", "locus_store_checkpoints"):
         run_sql(f"CREATE TABLE {database}.{table} (id INT PRIMARY KEY)")
     store = open_store(side, ddl_mode="off")
     for call in (store.save("thread", {}), store.load("thread"), store.delete("thread")):
@@ -287,8 +288,8 @@ async def test_a_foreign_table_is_told_also_when_nothing_is_checked(
 async def test_a_view_of_the_same_name_is_refused(
     open_store: OpenStore, run_sql: RunSQL, database: str, side: str
 ) -> None:
-    run_sql(f"CREATE VIEW {database}.locus_threads AS SELECT 1 AS one")
-    with pytest.raises(SchemaMismatch, match="locus_threads"):
+    run_sql(f"CREATE VIEW {database}.locus_store_threads AS SELECT 1 AS one")
+    with pytest.raises(SchemaMismatch, match="locus_store_threads"):
         await open_store(side).save("thread", {})
 
 
@@ -300,7 +301,7 @@ async def test_another_layout_is_refused_with_what_to_do(
 ) -> None:
     store = open_store(side)
     await store.save("thread", {"a": 1})
-    run_sql(f"ALTER TABLE {database}.locus_checkpoints COMMENT='locus-mysql layout {layout}'")
+    run_sql(f"ALTER TABLE {database}.locus_store_checkpoints COMMENT='locus-mysql layout {layout}, dicts'")
     with pytest.raises(SchemaMismatch, match=advice):
         await open_store(side, ddl_mode=ddl_mode).save("thread", {"a": 2})
     assert await store.load("thread") == {"a": 1}
@@ -336,13 +337,13 @@ async def test_search_without_the_index_is_told_also_when_nothing_is_checked(ope
 async def test_the_printed_schema_is_what_is_made(
     open_store: OpenStore, run_sql: RunSQL, database: str, side: str
 ) -> None:
-    for statement in Dialect("printed_").schema.create():
+    for statement in Dialect("printed_", "dicts").schema.create():
         run_sql(statement.sql.replace("TABLE IF NOT EXISTS `", f"TABLE IF NOT EXISTS {database}.`"))
     store = open_store(side, table_prefix="printed_", ddl_mode="validate")
     await store.save("thread", {"a": 1})
     await open_store(side, table_prefix="made_").save("thread", {})
     made, printed = (
-        run_sql(f"SHOW CREATE TABLE {database}.{prefix}checkpoints")[0][1].replace(prefix, "")
+        run_sql(f"SHOW CREATE TABLE {database}.{prefix}store_checkpoints")[0][1].replace(prefix, "")
         for prefix in ("made_", "printed_")
     )
     assert made == printed
@@ -370,7 +371,7 @@ def test_twenty_processes_that_start_at_once_on_an_empty_database_all_save(
     with SyncCheckpointStore(config) as store:
         assert sorted(store.list_checkpoints("thread", 100)) == sorted(f"p{n}" for n in range(20))
         assert all(store.load("thread", f"p{n}") == {"name": f"p{n}"} for n in range(20))
-    assert tables(run_sql, database) == ["locus_checkpoints", "locus_threads"]
+    assert tables(run_sql, database) == ["locus_store_checkpoints", "locus_store_settled", "locus_store_threads"]
 
 
 # A server that takes no writes: the tests' own
@@ -498,6 +499,100 @@ async def test_two_tasks_refused_at_once_move_on_to_the_next_server_too(
     await pool.close()
 
 
+@every_side
+async def test_a_load_comes_from_the_server_that_takes_writes_though_a_replica_is_named_first(
+    open_store: OpenStore, replica_and_primary: tuple[MySQLConfig, MySQLConfig], side: str
+) -> None:
+    config, primary = replica_and_primary
+    await open_store("pymysql-sync", config=primary).save("there", {"a": 1}, "newest")
+    store = open_store(side, config=config)
+    assert await store.load("there") == {"a": 1}
+    assert (await store.list_checkpoints("there"))[0] == "newest"
+    assert not (await store.health_check())["read_only"]
+    (replica, _) = config.endpoints
+    alone = open_store(side, config=config.model_copy(update={"hosts": (str(replica),)}))
+    assert await alone.load("there") == {"a": 0}
+
+
+@every_side
+async def test_a_load_never_comes_from_a_server_that_takes_no_writes_any_more(
+    open_store: OpenStore,
+    replica_and_primary: tuple[MySQLConfig, MySQLConfig],
+    own_sql: RunSQL,
+    read_only: Callable[[], None],
+    side: str,
+) -> None:
+    config, primary = replica_and_primary
+    own_sql("SET GLOBAL super_read_only = 0")
+    own_sql("SET GLOBAL read_only = 0")
+    store = open_store(side, config=config)
+    assert await store.load("there") == {"a": 0}
+    read_only()
+    await open_store("pymysql-sync", config=primary).save("there", {"a": 1})
+    assert await store.load("there") == {"a": 1}
+
+
+@every_side
+@pytest.mark.parametrize(
+    ("missing", "error"),
+    [("the database", DatabaseMissing), ("the user", AuthenticationFailed), ("the server", Unavailable)],
+)
+async def test_a_server_that_cannot_serve_is_passed_over(
+    open_store: OpenStore,
+    replica_and_primary: tuple[MySQLConfig, MySQLConfig],
+    own_sql: RunSQL,
+    side: str,
+    missing: str,
+    error: type[Exception],
+) -> None:
+    config, primary = replica_and_primary
+    own_sql("SET GLOBAL super_read_only = 0")
+    own_sql("SET GLOBAL read_only = 0")
+    first = config.hosts[0]
+    if missing == "the database":
+        own_sql(f"DROP DATABASE {config.database}")
+    elif missing == "the user":
+        own_sql(f"ALTER USER {config.user} ACCOUNT LOCK")
+    else:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            first = f"127.0.0.1:{listener.getsockname()[1]}"
+    try:
+        store = open_store(side, config=config.model_copy(update={"hosts": (first, config.hosts[1])}))
+        await store.save("thread", {"a": 1})
+        assert await open_store("pymysql-sync", config=primary).load("thread") == {"a": 1}
+        only = open_store(side, config=config.model_copy(update={"hosts": (first, first)}))
+        with pytest.raises(error, match=first):
+            await only.load("thread")
+    finally:
+        own_sql(f"CREATE DATABASE IF NOT EXISTS {config.database}")
+
+
+@pytest.mark.slow
+def test_a_slow_call_is_not_taken_for_a_frozen_server_though_another_takes_writes(
+    replica_and_primary: tuple[MySQLConfig, MySQLConfig], own_sql: RunSQL
+) -> None:
+    config, _ = replica_and_primary
+    own_sql("SET GLOBAL super_read_only = 0")
+    own_sql("SET GLOBAL read_only = 0")
+    pool = SyncPool(config, find_driver("pymysql"))
+    with pool.connection() as connection:
+        assert connection.execute((Statement("SELECT SLEEP(%s)", (int(3 * SUSPICION_S),)),))[0].rows == [(0,)]
+    pool.close()
+
+
+@pytest.mark.slow
+async def test_a_slow_awaited_call_is_not_either(
+    replica_and_primary: tuple[MySQLConfig, MySQLConfig], own_sql: RunSQL
+) -> None:
+    config, _ = replica_and_primary
+    own_sql("SET GLOBAL super_read_only = 0")
+    own_sql("SET GLOBAL read_only = 0")
+    pool = AsyncPool(config, find_driver("aiomysql"))
+    async with pool.connection() as connection:
+        assert (await connection.execute((Statement("SELECT SLEEP(%s)", (int(3 * SUSPICION_S),)),)))[0].rows == [(0,)]
+    await pool.close()
+
+
 @one_of_each
 async def test_all_servers_read_only_is_told_at_the_deadline(
     open_store: OpenStore, own_config: MakeConfig, read_only: Callable[[], None], side: str
@@ -517,11 +612,11 @@ async def test_all_servers_read_only_is_told_at_the_deadline(
 async def test_a_setup_error_is_raised_again_by_the_next_call_until_it_is_mended(
     open_store: OpenStore, run_sql: RunSQL, database: str
 ) -> None:
-    run_sql(f"CREATE TABLE {database}.locus_threads (id INT)")
+    run_sql(f"CREATE TABLE {database}.locus_store_threads (id INT)")
     store = open_store()
     for _ in range(3):
         with pytest.raises(SetupError):
             await store.save("thread", {})
-    run_sql(f"DROP TABLE {database}.locus_threads")
+    run_sql(f"DROP TABLE {database}.locus_store_threads")
     await store.save("thread", {"a": 1})
     assert await store.load("thread") == {"a": 1}

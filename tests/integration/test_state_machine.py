@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 import pymysql
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from locus_mysql import MySQLConfig, SyncCheckpointStore
-from locus_mysql.checkpoints.codec import encode
-from locus_mysql.checkpoints.new import NewCheckpoint
+from locus_mysql.checkpoints.coding.codec import encode
+from locus_mysql.checkpoints.new import Encoded, NewCheckpoint
 from locus_mysql.checkpoints.searchable import text_of_plain
 from locus_mysql.errors import ThreadExists
 
@@ -30,7 +30,7 @@ STORES = st.sampled_from([0, 1])
 #: What an item is about; long ones make states that are stored as deltas.
 ITEMS = st.tuples(st.sampled_from(["apple", "plum", "pear", "fig"]), st.sampled_from([1, 300, 900]))
 
-TABLES = "locus_threads", "locus_checkpoints"
+TABLES = "locus_store_threads", "locus_store_checkpoints", "locus_store_settled"
 
 
 @dataclass
@@ -202,7 +202,8 @@ class Stores(RuleBasedStateMachine):
     @rule(thread_id=THREADS)
     def expire(self, thread_id: str) -> None:
         self._sql(
-            "UPDATE locus_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE thread_id = %s", thread_id
+            "UPDATE locus_store_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE thread_id = %s",
+            thread_id,
         )
         self.model.delete(thread_id)
 
@@ -211,10 +212,12 @@ class Stores(RuleBasedStateMachine):
         """Make all but a thread's newest few checkpoints old, and clean up."""
         checkpoints = self.model.threads.get(thread_id, [])
         old, kept = checkpoints[: len(checkpoints) - keep], checkpoints[len(checkpoints) - keep :] if keep else []
-        self._sql("UPDATE locus_threads SET created_at = created_at - INTERVAL 90 DAY WHERE thread_id = %s", thread_id)
+        self._sql(
+            "UPDATE locus_store_threads SET created_at = created_at - INTERVAL 90 DAY WHERE thread_id = %s", thread_id
+        )
         for checkpoint in old:
             self._sql(
-                "UPDATE locus_checkpoints SET created_at = created_at - INTERVAL 90 DAY"
+                "UPDATE locus_store_checkpoints SET created_at = created_at - INTERVAL 90 DAY"
                 " WHERE thread_id = %s AND checkpoint_id = %s",
                 thread_id,
                 checkpoint.name,
@@ -224,7 +227,7 @@ class Stores(RuleBasedStateMachine):
         self.stores[store].vacuum(30)
         for checkpoint in self.model.threads.get(thread_id, []):
             self._sql(
-                "UPDATE locus_checkpoints SET created_at = UTC_TIMESTAMP(6)"
+                "UPDATE locus_store_checkpoints SET created_at = UTC_TIMESTAMP(6)"
                 " WHERE thread_id = %s AND checkpoint_id = %s",
                 thread_id,
                 checkpoint.name,
@@ -279,7 +282,7 @@ class Stores(RuleBasedStateMachine):
         for store in (0, 1):
             self.read_everything(store)
         self._check_search()
-        assert_sound(self.connection)
+        assert_sound(self.connection, "locus_store_")
 
     # Details
 
@@ -302,7 +305,11 @@ class Stores(RuleBasedStateMachine):
         before = copy.deepcopy(state)
         if provisional:
             new = NewCheckpoint(
-                encode(state), lambda delta: text_of_plain(state, delta), name, {"kind": kind}, provisional=True
+                lambda _: Encoded(encode(state)),
+                lambda delta: text_of_plain(state, delta),
+                name,
+                {"kind": kind},
+                provisional=True,
             )
             operations = self.stores[store]._operations.checkpoints
             saved = self.stores[store]._engine.run(operations.save("default", thread_id, new))
@@ -319,8 +326,7 @@ class Stores(RuleBasedStateMachine):
 
     def _forget(self, store: SyncCheckpointStore) -> None:
         """As after a restart."""
-        store._operations.checkpoints.known.begin_empty()
-        store._operations.checkpoints.recent.begin_empty()
+        store._operations.checkpoints.memory.begin_empty()
 
     def _name(self) -> str:
         return f"save-{self.saves}-{secrets.token_hex(3)}"
@@ -359,15 +365,7 @@ def test_any_sequence_of_operations_from_two_stores_reads_as_a_dict_does(
 
     Machine.connection, Machine.stores = connection, stores
     try:
-        run_state_machine_as_test(
-            Machine,
-            settings=settings(
-                max_examples=120,
-                stateful_step_count=50,
-                deadline=None,
-                suppress_health_check=list(HealthCheck),
-            ),
-        )
+        run_state_machine_as_test(Machine, settings=settings(settings.get_profile("server")))
     finally:
         for store in stores:
             store.close()

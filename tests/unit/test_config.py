@@ -14,7 +14,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from locus_mysql import CheckpointStore, MySQLBackend, SyncCheckpointStore, SyncMySQLBackend
 from locus_mysql.config import MySQLConfig
-from locus_mysql.drivers.base import Endpoint
+from locus_mysql.drivers.interface import Endpoint
 from locus_mysql.errors import ConfigError
 
 SECRET = "s3cr3t-Pa55"
@@ -56,6 +56,7 @@ GOOD: list[tuple[str, Any, Any]] = [
     ("table_prefix", "", ""),
     ("table_prefix", "p" * 40, "p" * 40),
     ("ssl_mode", "VERIFY_IDENTITY", "VERIFY_IDENTITY"),
+    ("cleartext_password", "true", True),
     ("connect_timeout_s", "2.5", 2.5),
     ("read_timeout_s", 1, 1.0),
     ("write_timeout_s", 0.5, 0.5),

@@ -15,9 +15,9 @@ from pydantic import SecretStr
 
 import locus_mysql
 from locus_mysql import errors
-from locus_mysql.checkpoints.surface import AsyncSurface
-from locus_mysql.cli import _parser
+from locus_mysql.commands.main import _parser
 from locus_mysql.config import MySQLConfig
+from locus_mysql.database.surface import AsyncSurface
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
@@ -128,7 +128,7 @@ def test_the_table_of_errors_is_all_that_can_be_raised() -> None:
 
 def test_the_extras_are_those_of_the_package() -> None:
     declared = read("pyproject.toml").split("[project.optional-dependencies]")[1].split("[project.scripts]")[0]
-    extras = set(re.findall(r"^([\w-]+) = \[", declared, re.MULTILINE)) - {"bench", "drivers", "dev"}
+    extras = set(re.findall(r"^([\w-]+) = \[", declared, re.MULTILINE)) - {"bench", "drivers", "test", "dev"}
     assert {code(name) for name, *_ in rows(section("Install"))} == extras
 
 

@@ -17,8 +17,9 @@ VALUES (%s, %s, %s, <seq>, LAST_INSERT_ID(), 0, %s, %s, %s, %s, %s, %s, %s, %s, 
 # Insert under the seq just taken. Two checkpoints of one id: error 1062.
 INSERT = _INSERT.replace("<seq>", "LAST_INSERT_ID()")
 
-# The same behind TAKE_SEQ_IN_EPOCH: if no seq was taken, the statement fails with error 1048, seq cannot be NULL.
-INSERT_IN_EPOCH = _INSERT.replace("<seq>", "IF(ROW_COUNT() = 1, LAST_INSERT_ID(), NULL)")
+# The same behind TAKE_SEQ_IN_EPOCH: if no seq was taken, the statement fails with error 3141, as the
+# guards of the other family do.
+INSERT_IN_EPOCH = _INSERT.replace("<seq>", "CAST(IF(ROW_COUNT() = 1, LAST_INSERT_ID(), '') AS JSON)")
 
 # A checkpoint that exists takes the new content and keeps its place. The marks of the last eight saves are kept.
 REPLACE = """
@@ -93,7 +94,7 @@ class SavingStatements(Statements):
             tenant: The thread's tenant.
             thread_id: The thread.
             row: The checkpoint.
-            in_epoch: Whether the seq was taken by `take_seq_in_epoch`; fails with error 1048 if that took none.
+            in_epoch: Whether the seq was taken by `take_seq_in_epoch`; fails with error 3141 if that took none.
             replace: Whether a checkpoint of the same id takes the new content; fails with error 1062 otherwise.
         """
         text = self._text((INSERT_IN_EPOCH if in_epoch else INSERT).rstrip() + (REPLACE if replace else ""))

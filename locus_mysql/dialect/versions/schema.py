@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from ..schema import LAYOUT_COMMENT
+from collections.abc import Mapping
+
 from ..statement import Statement
+from ..tables import LAYOUT_COMMENT
 
 #: Written into the tables' comments. Raised when a change of layout needs a migration.
 LAYOUT_VERSION = 1
@@ -103,27 +105,27 @@ class VersionsSchema:
     """Statements that make and check the tables.
 
     Args:
-        tables: Their unquoted names by role: threads, versions, parts, writes.
+        tables: Their unquoted names by their roles: threads, versions, parts, writes.
     """
 
-    def __init__(self, tables: dict[str, str]) -> None:
-        self._tables = tables
-        #: Their unquoted names.
-        self.names: tuple[str, ...] = tuple(tables.values())
+    def __init__(self, tables: Mapping[str, str]) -> None:
+        #: Their unquoted names by their roles.
+        self.names = tables
         #: The layout that this version of the package uses.
         self.layout_version = LAYOUT_VERSION
+        #: What the comment of each table is.
+        self.comment = f"{LAYOUT_COMMENT}{LAYOUT_VERSION}, versions"
 
     def describe(self) -> Statement:
         """Name and comment of each table there is."""
-        return Statement(DESCRIBE.strip(), self.names)
+        return Statement(DESCRIBE.strip(), tuple(self.names.values()))
 
     def create(self) -> tuple[Statement, ...]:
         """Make the tables that are missing; safe to run by many processes at once."""
-        names = {role: f"`{name}`" for role, name in self._tables.items()}
-        comment = f"{LAYOUT_COMMENT}{LAYOUT_VERSION}"
+        quoted = {role: f"`{name}`" for role, name in self.names.items()}
         texts = (THREADS, VERSIONS, PARTS, WRITES)
-        return tuple(Statement(text.format(**names, comment=comment).strip()) for text in texts)
+        return tuple(Statement(text.format(**quoted, comment=self.comment).strip()) for text in texts)
 
-    def refusal(self, searched: dict[str, bool]) -> str | None:
+    def refusal(self, searched: Mapping[str, bool]) -> str | None:
         """None: tables of the right layout are all that is needed."""
         return None

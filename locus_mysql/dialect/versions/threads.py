@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ..checkpoints.threads import like
 from ..statement import Statement
 from ..template import Statements
-from ..threads import like
 
 # Take the next seq of a thread of which nothing was removed since its epoch was this. The statement behind it looks at
 # ROW_COUNT().

@@ -19,7 +19,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import EXT_PYDANTIC_V2, JsonPlusSerializer
 
-from ...checkpoints.recent import Recent
+from ...database.recent import Recent
 from ...versions.values import Encoded
 
 #: The classes that are made and compared here, by module and name as bytes tell them; subclasses are not.

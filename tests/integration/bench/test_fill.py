@@ -66,7 +66,7 @@ def test_the_metadata_of_a_copy_is_encoded_as_the_package_does(filled: MySQLConf
         info = store.get_metadata(COPY)
         assert info is not None
         cursor.execute(
-            f"SELECT metadata, metadata_keys FROM {filled.database}.locus_checkpoints WHERE checkpoint_id = %s"
+            f"SELECT metadata, metadata_keys FROM {filled.database}.locus_store_checkpoints WHERE checkpoint_id = %s"
             " AND thread_id = %s",
             (info["checkpoint_id"], COPY),
         )

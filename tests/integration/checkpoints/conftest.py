@@ -11,7 +11,7 @@ import pytest
 from locus_mysql import CheckpointStore, MySQLBackend, MySQLConfig, SyncCheckpointStore, SyncMySQLBackend
 
 from ..conftest import MakeConfig
-from ..soundness import assert_sound
+from ..soundness import assert_all_sound
 
 #: One asynchronous and one synchronous driver, for tests in which the driver hardly matters.
 SIDES = (("mysql-connector", True), ("pymysql", False))
@@ -132,12 +132,7 @@ def sql(raw: pymysql.Connection[Any]) -> RunSQL:
 def sound_tables(raw: pymysql.Connection[Any]) -> Iterator[None]:
     """After each test, whatever it did: the tables are sound."""
     yield
-    with raw.cursor() as cursor:
-        cursor.execute("SHOW TABLES")
-        tables = [name for (name,) in cursor.fetchall()]
-    for table in tables:
-        if table.endswith("threads") and table.replace("threads", "checkpoints") in tables:
-            assert_sound(raw, table.removesuffix("threads"))
+    assert_all_sound(raw)
 
 
 @pytest.fixture
@@ -148,29 +143,31 @@ def age(sql: RunSQL) -> Callable[..., None]:
         seconds = int(days * 86_400)
         if checkpoint_id is None:
             sql(
-                "UPDATE locus_threads SET created_at = created_at - INTERVAL %s SECOND,"
+                "UPDATE locus_store_threads SET created_at = created_at - INTERVAL %s SECOND,"
                 " updated_at = updated_at - INTERVAL %s SECOND WHERE thread_id = %s",
                 seconds,
                 seconds,
                 thread_id,
             )
             sql(
-                "UPDATE locus_checkpoints SET created_at = created_at - INTERVAL %s SECOND WHERE thread_id = %s",
+                "UPDATE locus_store_checkpoints SET created_at = created_at - INTERVAL %s SECOND WHERE thread_id = %s",
                 seconds,
                 thread_id,
             )
             return
         ((seq,),) = sql(
-            "SELECT seq FROM locus_checkpoints WHERE thread_id = %s AND checkpoint_id = %s", thread_id, checkpoint_id
+            "SELECT seq FROM locus_store_checkpoints WHERE thread_id = %s AND checkpoint_id = %s",
+            thread_id,
+            checkpoint_id,
         )
         sql(
-            "UPDATE locus_threads SET created_at = LEAST(created_at, UTC_TIMESTAMP(6) - INTERVAL %s SECOND)"
+            "UPDATE locus_store_threads SET created_at = LEAST(created_at, UTC_TIMESTAMP(6) - INTERVAL %s SECOND)"
             " WHERE thread_id = %s",
             seconds,
             thread_id,
         )
         sql(
-            "UPDATE locus_checkpoints SET created_at = created_at - INTERVAL %s SECOND"
+            "UPDATE locus_store_checkpoints SET created_at = created_at - INTERVAL %s SECOND"
             " WHERE thread_id = %s AND seq <= %s",
             seconds,
             thread_id,
@@ -186,7 +183,8 @@ def expire(sql: RunSQL) -> Callable[[str], None]:
 
     def run_out(thread_id: str) -> None:
         sql(
-            "UPDATE locus_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE thread_id = %s", thread_id
+            "UPDATE locus_store_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE thread_id = %s",
+            thread_id,
         )
 
     return run_out

@@ -59,7 +59,7 @@ async def test_the_other_operations_work_on_current_states(backend: Any) -> None
 async def test_overwriting_leaves_nothing_behind(backend: Any, sql: RunSQL) -> None:
     for turn in range(60):
         await backend.save("counter", {"n": turn, "note": f"note {turn}"})
-    ((rows, size),) = sql("SELECT COUNT(*), SUM(LENGTH(payload)) FROM locus_checkpoints")
+    ((rows, size),) = sql("SELECT COUNT(*), SUM(LENGTH(payload)) FROM locus_state_checkpoints")
     assert rows <= 3
     assert size < 400
 

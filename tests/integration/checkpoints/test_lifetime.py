@@ -55,12 +55,15 @@ class TestCopying:
         await store.save("t", conversation(9), "x")
         await store.save("u", conversation(5), "y")
         await store.save("u", conversation(6), "z")
-        before = sql("SELECT * FROM locus_checkpoints ORDER BY 1, 2, 3"), sql("SELECT * FROM locus_threads ORDER BY 2")
+        before = (
+            sql("SELECT * FROM locus_store_checkpoints ORDER BY 1, 2, 3"),
+            sql("SELECT * FROM locus_store_threads ORDER BY 2"),
+        )
         with pytest.raises(ThreadExists, match="'u'"):
             await store.copy_thread("t", "u")
         assert before == (
-            sql("SELECT * FROM locus_checkpoints ORDER BY 1, 2, 3"),
-            sql("SELECT * FROM locus_threads ORDER BY 2"),
+            sql("SELECT * FROM locus_store_checkpoints ORDER BY 1, 2, 3"),
+            sql("SELECT * FROM locus_store_threads ORDER BY 2"),
         )
         await store.save("u", conversation(7), "after")
         assert await store.load("u") == conversation(7)
@@ -155,7 +158,7 @@ class TestVacuum:
         await store.save("t", {"messages": ["begun anew"]}, "new")
         age(31, "t", "16")
         assert await store.vacuum(30) == 16
-        ((size,),) = sql("SELECT SUM(LENGTH(payload)) FROM locus_checkpoints")
+        ((size,),) = sql("SELECT SUM(LENGTH(payload)) FROM locus_store_checkpoints")
         assert size < 200
         assert await store.search("word") == []
 
@@ -165,7 +168,7 @@ class TestVacuum:
         age(31, "t", "one")
         await store.vacuum(30)
         texts = "CONCAT_WS(' ', search_text, pending_text)"
-        assert sql(f"SELECT COUNT(*) FROM locus_checkpoints WHERE {texts} LIKE '%secret%'") == ((0,),)
+        assert sql(f"SELECT COUNT(*) FROM locus_store_checkpoints WHERE {texts} LIKE '%secret%'") == ((0,),)
 
     async def test_other_tenants_are_not_touched(self, make_store: Make, age: Age) -> None:
         mine, theirs = make_store(tenant="mine"), make_store(tenant="theirs")
@@ -179,11 +182,14 @@ class TestVacuum:
         for number in range(230):
             await store.save(f"t{number:03}", {"n": number})
         sql(
-            "UPDATE locus_threads"
+            "UPDATE locus_store_threads"
             " SET created_at = created_at - INTERVAL 40 DAY, updated_at = updated_at - INTERVAL 40 DAY"
         )
         await store.save("t100", {"n": "fresh"}, "fresh")
-        sql("UPDATE locus_checkpoints SET created_at = created_at - INTERVAL 40 DAY WHERE checkpoint_id <> 'fresh'")
+        sql(
+            "UPDATE locus_store_checkpoints SET created_at = created_at - INTERVAL 40 DAY"
+            " WHERE checkpoint_id <> 'fresh'"
+        )
         assert await store.vacuum(30) == 230
         assert await store.list_threads() == ["t100"]
         assert await store.list_checkpoints("t100") == ["fresh"]
@@ -251,7 +257,7 @@ class TestExpiry:
         assert [entry["parent_id"] for entry in await store.history("t")] == [None]
         assert await store.load("t", "old") is None
         assert {hit["checkpoint_id"] for hit in await store.search("apple")} == {"new"}
-        assert sql("SELECT COUNT(*) FROM locus_checkpoints") == ((1,),)
+        assert sql("SELECT COUNT(*) FROM locus_store_checkpoints") == ((1,),)
 
     async def test_an_id_of_before_the_expiry_can_be_used_again(self, make_store: Make, expire: Expire) -> None:
         store = make_store(ttl_s=600)
@@ -276,9 +282,9 @@ class TestExpiry:
     async def test_every_save_prolongs_a_thread_s_life(self, make_store: Make, sql: RunSQL) -> None:
         store = make_store(ttl_s=600)
         await store.save("t", {"n": 1})
-        sql("UPDATE locus_threads SET expires_at = UTC_TIMESTAMP(6) + INTERVAL 5 SECOND")
+        sql("UPDATE locus_store_threads SET expires_at = UTC_TIMESTAMP(6) + INTERVAL 5 SECOND")
         await store.save("t", {"n": 2})
-        ((left,),) = sql("SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(6), expires_at) FROM locus_threads")
+        ((left,),) = sql("SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(6), expires_at) FROM locus_store_threads")
         assert 590 <= left <= 600
         assert len(await store.list_checkpoints("t")) == 2
 
@@ -298,17 +304,20 @@ class TestExpiry:
         expire("t0")
         expire("t1")
         assert await store.vacuum(30) == 4
-        assert sql("SELECT tenant, thread_id FROM locus_threads ORDER BY 1, 2") == (("default", "t2"), ("other", "t0"))
+        assert sql("SELECT tenant, thread_id FROM locus_store_threads ORDER BY 1, 2") == (
+            ("default", "t2"),
+            ("other", "t0"),
+        )
 
     async def test_saves_remove_expired_threads_a_few_at_a_time(self, make_store: Make, sql: RunSQL) -> None:
         store = make_store(ttl_s=600)
         for number in range(30):
             await store.save(f"old{number}", conversation(2))
-        sql("UPDATE locus_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
+        sql("UPDATE locus_store_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
         counts = []
         while (not counts or counts[-1]) and len(counts) < 40 * SAVES_PER_CLEANING:  # fewer once in 10**16 runs
             await store.save("t", {"n": len(counts)}, "same")
-            ((left,),) = sql("SELECT COUNT(*) FROM locus_threads WHERE thread_id LIKE 'old%%'")
+            ((left,),) = sql("SELECT COUNT(*) FROM locus_store_threads WHERE thread_id LIKE 'old%%'")
             counts.append(left)
         assert counts[-1] == 0
         assert max(before - after for before, after in zip([30, *counts], counts, strict=False)) <= 10
@@ -353,5 +362,5 @@ class TestKeepingTheNewest:
         store = make_store(keep_checkpoints=2)
         for turn in range(60):
             await store.save("t", {"n": turn, "note": f"note {turn}"})
-        ((rows,),) = sql("SELECT COUNT(*) FROM locus_checkpoints")
+        ((rows,),) = sql("SELECT COUNT(*) FROM locus_store_checkpoints")
         assert rows <= 4

@@ -74,7 +74,7 @@ class TestOnEveryDriver:
         assert await store.delete("t") is False
         assert await store.load("t") is None
         assert await store.exists("t") is False
-        assert sql("SELECT COUNT(*) FROM locus_checkpoints") == ((0,),)
+        assert sql("SELECT COUNT(*) FROM locus_store_checkpoints") == ((0,),)
 
     async def test_a_large_state_round_trips(self, store: Any) -> None:
         state = {"text": "ü" * 3_000_000, "list": ["y" * 1_000_000, *range(50_000)]}
@@ -180,7 +180,7 @@ class TestReplacing:
     async def test_saving_always_under_one_id_grows_neither_rows_nor_bytes(self, store: Any, sql: RunSQL) -> None:
         for turn in range(40):
             await store.save("t", {"n": turn, "text": f"different {turn}"}, "only")
-        ((rows, size),) = sql("SELECT COUNT(*), SUM(LENGTH(payload)) FROM locus_checkpoints")
+        ((rows, size),) = sql("SELECT COUNT(*), SUM(LENGTH(payload)) FROM locus_store_checkpoints")
         assert await store.list_checkpoints("t") == ["only"]
         assert rows <= 3
         assert size < 400
@@ -383,13 +383,13 @@ async def test_a_limit_that_is_none_is_refused(store: Any, bad: Any) -> None:
 
 
 SQL_TEXTS = [
-    "'; DROP TABLE locus_threads; --",
+    "'; DROP TABLE locus_store_threads; --",
     '" OR 1=1 --',
     "\\' OR 1=1 #",
     "`; DROP DATABASE mysql",
     "%s %(a)s {0} {x} ? :a",
     "/*!50000 SELECT */",
-    "x' UNION SELECT * FROM locus_checkpoints -- ",
+    "x' UNION SELECT * FROM locus_store_checkpoints -- ",
     "\\",
     "\\\\'",
 ]
@@ -459,7 +459,7 @@ async def test_forgetting_a_tenant_counts_and_removes_many_threads(make_store: M
         await store.save(f"t{number}", {"n": number})
     await store.save("t0", {"n": "again"})
     assert await store.forget_tenant() == 121
-    assert sql("SELECT COUNT(*) FROM locus_checkpoints") == ((0,),)
+    assert sql("SELECT COUNT(*) FROM locus_store_checkpoints") == ((0,),)
 
 
 async def test_prefixes_keep_tables_apart(make_store: Make) -> None:
@@ -492,7 +492,7 @@ async def test_disk_usage_counts_bytes_by_kind(store: Any, sql: RunSQL) -> None:
     await store.save("t", conversation(20), metadata={"a": 1})
     await store.save("u", {})
     usage, whole = await store.get_disk_usage("t"), await store.get_disk_usage()
-    ((payload,),) = sql("SELECT LENGTH(payload) FROM locus_checkpoints WHERE thread_id = 't'")
+    ((payload,),) = sql("SELECT LENGTH(payload) FROM locus_store_checkpoints WHERE thread_id = 't'")
     assert usage["payload_bytes"] == payload
     assert (usage["threads"], usage["checkpoints"], usage["rows"]) == (1, 1, 1)
     assert usage["metadata_bytes"] == len('{"a":1}')

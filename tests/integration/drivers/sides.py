@@ -8,7 +8,7 @@ from typing import Any
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect.statement import Param, Statement
-from locus_mysql.drivers.base import Result
+from locus_mysql.drivers.interface import Result
 from locus_mysql.drivers.registry import find_driver
 
 from ..drivers_under_test import ASYNC_DRIVERS, SYNC_DRIVERS
@@ -71,6 +71,13 @@ class Line:
 ASYNC_SIDES = [Side(name, awaited=True) for name in ASYNC_DRIVERS]
 SYNC_SIDES = [Side(name, awaited=False) for name in SYNC_DRIVERS]
 SIDES: Sequence[Side] = [*ASYNC_SIDES, *SYNC_SIDES]
+
+#: A side for each way in which results are read once a library has logged in: blocking, awaited, and in a thread.
+WAYS_OF_READING: Sequence[Side] = [
+    Side("pymysql", awaited=False),
+    Side("mysql-connector", awaited=True),
+    Side("pymysql", awaited=True),
+]
 
 
 def wait_until(condition: Callable[[], object], deadline_s: float = 10) -> None:

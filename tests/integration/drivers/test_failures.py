@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from locus_mysql.dialect.statement import Statement
-from locus_mysql.drivers.base import ConnectionLost, ServerError
+from locus_mysql.drivers.interface import ConnectionLost, ServerError
 from locus_mysql.errors import UnsupportedServer
 
 from ..conftest import MakeConfig

@@ -1,4 +1,8 @@
-"""Every driver gives back the same results, in the same form."""
+"""Every driver gives back the same results, in the same form.
+
+Whatever library logged in, one of three ways reads its results: blocking, awaited, or blocking in a worker thread. So a
+test runs on one side of each; on every side what depends on the library's part too, and all of it by ``ci/test --all``.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from locus_mysql.dialect.statement import Param, Statement
-from locus_mysql.drivers.base import PacketTooLarge, ServerError
+from locus_mysql.drivers.interface import PacketTooLarge, ServerError
+from tests.thoroughness import FULL
 
 from .conftest import Connect
-from .sides import Line
+from .sides import SIDES, WAYS_OF_READING, Line
+
+each_way_of_reading = pytest.mark.parametrize("side", SIDES if FULL else WAYS_OF_READING, ids=repr)
 
 COLUMNS = {
     "id": ("BIGINT AUTO_INCREMENT PRIMARY KEY", "7", 7),
@@ -53,6 +60,7 @@ async def test_a_column_s_value_has_one_form_whatever_the_library(line: Line) ->
         assert type(value) is type(expected), name
 
 
+@each_way_of_reading
 async def test_expressions_have_the_same_form_as_columns(line: Line) -> None:
     ((number, text, raw, document, nothing),) = await line.rows(
         "SELECT COUNT(*), CONCAT('a', 1), UNHEX('ff'), JSON_OBJECT('a', 1), NULL"
@@ -60,11 +68,13 @@ async def test_expressions_have_the_same_form_as_columns(line: Line) -> None:
     assert (number, text, raw, document, nothing) == (1, "a1", b"\xff", '{"a": 1}', None)
 
 
+@each_way_of_reading
 async def test_a_date_that_python_cannot_hold_stays_text(line: Line) -> None:
     await line.execute(Statement("SET SESSION sql_mode = ''"))
     assert await line.value("SELECT CAST('2024-00-00' AS DATETIME)") == "2024-00-00 00:00:00"
 
 
+@each_way_of_reading
 async def test_each_statement_of_a_packet_has_its_own_result(line: Line) -> None:
     results = await line.execute(
         Statement("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, n INT)"),
@@ -79,6 +89,7 @@ async def test_each_statement_of_a_packet_has_its_own_result(line: Line) -> None
     assert results[1].last_insert_id == 1
 
 
+@each_way_of_reading
 async def test_affected_counts_rows_that_changed_not_rows_that_matched(line: Line) -> None:
     *_, same, other = await line.execute(
         Statement("CREATE TABLE t (n INT)"),
@@ -89,6 +100,7 @@ async def test_affected_counts_rows_that_changed_not_rows_that_matched(line: Lin
     assert (same.affected, other.affected) == (0, 1)
 
 
+@each_way_of_reading
 async def test_a_number_set_by_last_insert_id_comes_back(line: Line) -> None:
     *_, drawn, read = await line.execute(
         Statement("CREATE TABLE t (n BIGINT UNSIGNED)"),
@@ -100,10 +112,12 @@ async def test_a_number_set_by_last_insert_id_comes_back(line: Line) -> None:
     assert list(read.rows) == [(2**63 + 1,)]
 
 
+@each_way_of_reading
 async def test_no_statements_are_no_round_trip(line: Line) -> None:
     assert await line.execute() == []
 
 
+@each_way_of_reading
 async def test_without_pipeline_the_results_are_the_same(connect: Connect) -> None:
     line = await connect(pipeline=False)
     results = await line.execute(Statement("SELECT 1"), Statement("DO 1"), Statement("SELECT %s", ("a",)))
@@ -117,6 +131,7 @@ async def test_without_pipeline_a_packet_holds_one_statement(connect: Connect) -
     assert caught.value.errno == 1064
 
 
+@each_way_of_reading
 async def test_an_error_ends_the_rest_of_a_packet_and_leaves_the_connection_usable(line: Line) -> None:
     await line.execute(Statement("CREATE TABLE t (n INT PRIMARY KEY)"))
     with pytest.raises(ServerError) as caught:
@@ -135,6 +150,7 @@ async def test_an_error_ends_the_rest_of_a_packet_and_leaves_the_connection_usab
     assert await line.rows("SELECT n FROM t") == []
 
 
+@each_way_of_reading
 async def test_without_pipeline_an_error_ends_the_rest_too(connect: Connect) -> None:
     line = await connect(pipeline=False)
     await line.execute(Statement("CREATE TABLE t (n INT)"))
@@ -143,6 +159,7 @@ async def test_without_pipeline_an_error_ends_the_rest_too(connect: Connect) -> 
     assert await line.rows("SELECT n FROM t") == []
 
 
+@each_way_of_reading
 async def test_an_error_among_the_rows_of_a_result_is_raised(line: Line) -> None:
     with pytest.raises(ServerError) as caught:
         await line.rows("SELECT 18446744073709551615 + n FROM (SELECT 0 n UNION ALL SELECT 1) numbers ORDER BY n")
@@ -150,6 +167,7 @@ async def test_an_error_among_the_rows_of_a_result_is_raised(line: Line) -> None
     assert await line.value("SELECT 1") == 1
 
 
+@each_way_of_reading
 @pytest.mark.parametrize("size", [2**24 - 5, 2**24 - 1, 2**24, 2**24 + 70_000], ids=str)
 async def test_values_larger_than_one_wire_packet_arrive_whole(line: Line, size: int) -> None:
     body = bytes(range(256)) * (size // 256 + 1)
@@ -163,12 +181,14 @@ async def test_the_largest_packet_is_known(line: Line) -> None:
     assert line.connection.max_allowed_packet == await line.value("SELECT @@max_allowed_packet")
 
 
+@each_way_of_reading
 async def test_a_statement_too_large_for_the_server_is_not_sent(line: Line) -> None:
     with pytest.raises(PacketTooLarge):
         await line.value("SELECT LENGTH(%s)", b"x" * (line.connection.max_allowed_packet + 1))
     assert await line.value("SELECT 1") == 1
 
 
+@each_way_of_reading
 async def test_statements_too_large_together_go_one_by_one(line: Line) -> None:
     half = b"x" * (line.connection.max_allowed_packet // 2)
     results = await line.execute(*[Statement("SELECT LENGTH(%s)", (half,)) for _ in range(2)])
@@ -192,6 +212,7 @@ BYTES = st.one_of(st.binary(max_size=300), TEXT.map(lambda text: text.encode() +
 PARAMS = st.one_of(TEXT, BYTES, st.integers(-(2**63), 2**64 - 1), st.none())
 
 
+@each_way_of_reading
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(params=st.lists(PARAMS, min_size=1, max_size=6))
 async def test_any_value_arrives_unchanged(line: Line, params: list[Param]) -> None:
@@ -199,6 +220,7 @@ async def test_any_value_arrives_unchanged(line: Line, params: list[Param]) -> N
     assert row == tuple(params)
 
 
+@each_way_of_reading
 async def test_a_row_larger_than_one_wire_packet_arrives_whole(line: Line) -> None:
     half = bytes(range(256)) * 2**15  # 8 MB, so neither value is as large as a packet
     ((first, nothing, second, empty),) = await line.rows("SELECT %s, NULL, %s, ''", half, half[1:])
@@ -206,18 +228,21 @@ async def test_a_row_larger_than_one_wire_packet_arrives_whole(line: Line) -> No
     assert (nothing, empty) == (None, "")
 
 
+@each_way_of_reading
 async def test_large_results_and_small_ones_can_share_a_packet(line: Line) -> None:
     large = b"x" * (2**24 + 1)
     results = await line.execute(Statement("DO 1"), Statement("SELECT %s", (large,)), Statement("SELECT 1"))
     assert [list(result.rows) for result in results] == [[], [(large,)], [(1,)]]
 
 
+@each_way_of_reading
 async def test_more_results_than_packet_numbers_keep_their_order(line: Line) -> None:
     statements = [Statement("SELECT %s, NULL, ''", (n,)) if n % 3 else Statement("DO 1") for n in range(400)]
     results = await line.execute(*statements)
     assert [list(result.rows) for result in results] == [[(n, None, "")] if n % 3 else [] for n in range(400)]
 
 
+@each_way_of_reading
 async def test_many_rows_arrive_in_order(line: Line) -> None:
     rows = await line.rows(
         "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)"
@@ -226,6 +251,7 @@ async def test_many_rows_arrive_in_order(line: Line) -> None:
     assert rows == [(i, "ä" * (i % 300), None if i % 2 else "") for i in range(10_000)]
 
 
+@each_way_of_reading
 async def test_zero_rows_of_any_number_of_columns_are_no_rows(line: Line) -> None:
     columns = ", ".join(f"{n} AS c{n}" for n in range(300))
     one, many, after = await line.execute(
@@ -236,6 +262,7 @@ async def test_zero_rows_of_any_number_of_columns_are_no_rows(line: Line) -> Non
     assert [list(result.rows) for result in (one, many, after)] == [[], [], [(1,)]]
 
 
+@each_way_of_reading
 async def test_an_error_after_large_results_leaves_the_connection_usable(line: Line) -> None:
     with pytest.raises(ServerError) as caught:
         await line.execute(
@@ -245,6 +272,7 @@ async def test_an_error_after_large_results_leaves_the_connection_usable(line: L
     assert await line.value("SELECT 1") == 1
 
 
+@each_way_of_reading
 async def test_text_that_would_be_a_number_of_results_or_rows_is_text(line: Line) -> None:
     row = ("\xfe\0\0\x02\0", b"\xfe\0\0\x02\0", b"\xff\x10\x04#HY000no", b"\0\0\0\x02\0\0\0", b"\xfb")
     assert await line.rows("SELECT %s, %s, %s, %s, %s", *row) == [row]

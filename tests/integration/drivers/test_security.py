@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
+import ipaddress
 import secrets
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
-from locus_mysql.drivers.base import ConnectionLost
+from locus_mysql.drivers.interface import ConnectionLost, ServerError
 from locus_mysql.errors import ConfigError
 
 from ..conftest import MakeConfig
@@ -149,8 +158,70 @@ async def test_a_server_that_asks_for_the_password_in_clear_text_does_not_get_it
     assert b"hunter2" not in heard
 
 
-def _ask_for_clear_password(listener: socket.socket, proposed: str, heard: bytearray) -> None:
-    flags = 0x00FF_FFFF & ~(1 << 11)  # everything but TLS
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for 127.0.0.1 that signs itself, with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a test's server")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    path = tmp_path_factory.mktemp("certificate") / "server.pem"
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path.write_bytes(private + made.public_bytes(Encoding.PEM))
+    return path
+
+
+@pytest.mark.parametrize("proposed", ["caching_sha2_password", "mysql_clear_password"])
+@pytest.mark.parametrize(
+    ("mode", "allowed", "gets_it"),
+    [
+        ("PREFERRED", False, False),
+        ("REQUIRED", False, False),
+        ("REQUIRED", True, True),
+        ("VERIFY_CA", False, True),
+        ("VERIFY_IDENTITY", False, True),
+    ],
+)
+async def test_over_tls_only_a_server_that_is_known_or_allowed_gets_the_password_in_clear_text(
+    side: Side, make_config: MakeConfig, certificate: Path, mode: str, allowed: bool, gets_it: bool, proposed: str
+) -> None:
+    heard = bytearray()
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=_ask_for_clear_password, args=(listener, proposed, heard, tls))
+        thread.start()
+        with pytest.raises(ServerError if gets_it else ConfigError, match="1045" if gets_it else "not verified"):
+            await side.open(
+                make_config(
+                    host="127.0.0.1",
+                    port=listener.getsockname()[1],
+                    password="hunter2",
+                    ssl_mode=mode,
+                    ssl_ca=certificate if mode.startswith("VERIFY") else None,
+                    cleartext_password=allowed,
+                    connect_timeout_s=5,
+                )
+            )
+        await asyncio.to_thread(thread.join)
+    assert (b"hunter2" in heard) == gets_it
+
+
+def _ask_for_clear_password(
+    listener: socket.socket, proposed: str, heard: bytearray, tls: ssl.SSLContext | None = None
+) -> None:
+    flags = 0x00FF_FFFF & ~(1 << 11) | (tls is not None) << 11  # everything, and TLS if it has it
     greeting = (
         b"\x0a8.0.36\0\x01\0\0\0"
         + b"a" * 8
@@ -169,7 +240,22 @@ def _ask_for_clear_password(listener: socket.socket, proposed: str, heard: bytea
     with sock:
         sock.settimeout(5)
         sock.sendall(len(greeting).to_bytes(3, "little") + b"\0" + greeting)
-        heard += sock.recv(65536)
-        switch = b"\xfemysql_clear_password\0"
-        sock.sendall(len(switch).to_bytes(3, "little") + b"\x02" + switch)
-        heard += sock.recv(65536)
+        with suppress(OSError):  # the client may refuse and go at any time
+            if tls is None:
+                _switch_to_clear_password(sock, 2, heard)
+                return
+            heard += sock.recv(_TLS_REQUEST_BYTES)
+            with tls.wrap_socket(sock, server_side=True) as private:
+                _switch_to_clear_password(private, 3, heard)
+
+
+_TLS_REQUEST_BYTES = 36
+
+
+def _switch_to_clear_password(sock: socket.socket, number: int, heard: bytearray) -> None:
+    heard += sock.recv(65536)
+    switch = b"\xfemysql_clear_password\0"
+    refusal = b"\xff" + (1045).to_bytes(2, "little") + b"#28000no"
+    sock.sendall(len(switch).to_bytes(3, "little") + bytes((number,)) + switch)
+    heard += sock.recv(65536)
+    sock.sendall(len(refusal).to_bytes(3, "little") + bytes((number + 2,)) + refusal)

@@ -12,7 +12,7 @@ from langgraph.checkpoint.mysql.pymysql import PyMySQLSaver
 from langgraph.types import Command
 
 from locus_mysql import MySQLConfig
-from locus_mysql.cli import main
+from locus_mysql.commands.main import main
 from locus_mysql.errors import SchemaMismatch
 from locus_mysql.integrations.langgraph import acopy_checkpoints, copy_checkpoints
 from locus_mysql.integrations.langgraph.copying import same_tuple

@@ -6,9 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from locus_mysql.checkpoints.codec import encode
-from locus_mysql.checkpoints.delta import Delta, Lineage, encode_delta
-from locus_mysql.checkpoints.digests import HashedLogs, hash_logs
+from locus_mysql.checkpoints.coding.codec import encode
+from locus_mysql.checkpoints.coding.delta import Delta, Lineage, encode_delta
+from locus_mysql.checkpoints.coding.digests import HashedLogs, hash_logs
 
 #: Any text Python can hold, lone surrogates included.
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()), max_size=12)
@@ -32,7 +32,7 @@ STATES = st.dictionaries(ANY_TEXT, JSON, max_size=6)
 def delta_of(state: dict[str, Any], lineage: Lineage = ()) -> Delta:
     """What would be stored of a lasting state."""
     encoded = encode(state)
-    return encode_delta(encoded, hash_logs(encoded, {}), lineage)
+    return encode_delta(encoded, hash_logs(encoded, {}), lineage, token=bytes(16))
 
 
 def hashed(state: dict[str, Any]) -> HashedLogs:

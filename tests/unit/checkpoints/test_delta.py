@@ -5,15 +5,18 @@ from __future__ import annotations
 import copy
 import json
 import math
-from dataclasses import dataclass, field
+import struct
+import tracemalloc
+import zlib
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_mysql.checkpoints.codec import decode_json, encode
-from locus_mysql.checkpoints.delta import (
+from locus_mysql.checkpoints.coding.codec import decode_json, encode
+from locus_mysql.checkpoints.coding.delta import (
     WHOLE_BELOW_BYTES,
     Delta,
     Lineage,
@@ -24,7 +27,7 @@ from locus_mysql.checkpoints.delta import (
     lasting,
     rows_needed,
 )
-from locus_mysql.checkpoints.digests import HashedLogs, hash_logs
+from locus_mysql.checkpoints.coding.digests import HashedLogs, hash_logs
 from locus_mysql.errors import CorruptCheckpoint
 
 from .states import STATES, same
@@ -46,9 +49,11 @@ class Table:
     ) -> tuple[Delta, Lineage]:
         encoded = encode(state)
         self.hashed = hash_logs(encoded, self.hashed)
-        delta = encode_delta(encoded, self.hashed, lineage, provisional=provisional, compression=compression)
         seq = len(self.rows) + 1
         token = seq.to_bytes(16)
+        delta = encode_delta(
+            encoded, self.hashed, lineage, token=token, provisional=provisional, compression=compression
+        )
         self.rows[seq] = StoredRow(seq, token, delta.payload)
         self.bases[seq] = seq if delta.base is None else delta.base.seq
         if provisional:
@@ -62,7 +67,7 @@ class Table:
         return chain
 
     def load(self, seq: int) -> tuple[State, Lineage]:
-        assembled, lineage = assemble(self.chain(seq))
+        assembled, lineage = assemble(self.chain(seq), "t")
         text = assembled.text()
         return decode_json(text), lineage
 
@@ -280,39 +285,185 @@ class TestProvisional:
 
 
 class TestDamage:
-    def rows(self) -> list[StoredRow]:
-        table, _, _ = grown(63)
-        return max((table.chain(seq) for seq in table.rows), key=len)
+    """Whatever happens to the rows of a state: it is noticed, or the state is the same."""
+
+    @staticmethod
+    def rows(turns: int = 63) -> list[StoredRow]:
+        """The longest lineage of a conversation whose rows are compressed and plain, the newest provisional."""
+        table, lineage = Table(), ()
+        state: State = {"run_id": "r", "messages": [message(0, 3_000)], "steps": [1]}
+        for turn in range(turns):
+            state["messages"].append(message(turn, 480))
+            state["steps"] = [turn]
+            _, lineage = table.save(state, lineage, compression="none" if turn % 3 else "zlib")
+        table.save({**state, "iteration": 1}, lineage, provisional=True)
+        rows = max((table.chain(seq) for seq in table.rows), key=len)
+        assert {row.payload[:1] for row in rows} == {b"\x01", b"\x02"}
+        return rows
+
+    def assert_noticed(self, rows: list[StoredRow], which: int, payload: bytes) -> None:
+        if payload == rows[which].payload:
+            return
+        damaged = [replace(row, payload=payload) if n == which else row for n, row in enumerate(rows)]
+        with pytest.raises(CorruptCheckpoint, match=rf"row {rows[which].seq} of thread 't'"):
+            assemble(damaged, "t")
 
     def test_a_missing_row_is_noticed(self) -> None:
         rows = self.rows()
-        with pytest.raises(CorruptCheckpoint):
-            assemble([rows[0], *rows[2:]])
-        with pytest.raises(CorruptCheckpoint):
-            assemble(rows[:-1])
+        for missing in range(1, len(rows)):
+            with pytest.raises(CorruptCheckpoint):
+                assemble([*rows[:missing], *rows[missing + 1 :]], "t")
+
+    def test_a_row_too_many_is_noticed(self) -> None:
+        rows = self.rows()
+        for twice in range(len(rows)):
+            with pytest.raises(CorruptCheckpoint):
+                assemble([*rows[:twice], rows[twice], *rows[twice:]], "t")
+
+    def test_every_single_bit_that_flips_is_noticed(self) -> None:
+        rows = self.rows(4)
+        for which, row in enumerate(rows):
+            for bit in range(8 * len(row.payload)):
+                flipped = bytearray(row.payload)
+                flipped[bit // 8] ^= 1 << bit % 8
+                self.assert_noticed(rows, which, bytes(flipped))
 
     @given(st.data())
-    @settings(max_examples=60, deadline=None)
-    def test_damaged_bytes_are_an_error_of_ours_or_give_other_text(self, data: st.DataObject) -> None:
+    @settings(max_examples=100, deadline=None)
+    def test_other_damage_of_any_row_is_noticed(self, data: st.DataObject) -> None:
         rows = self.rows()
         which = data.draw(st.integers(0, len(rows) - 1))
-        payload = bytearray(rows[which].payload)
+        payload = rows[which].payload
         place = data.draw(st.integers(0, len(payload) - 1))
-        payload[place] ^= data.draw(st.integers(1, 255))
-        rows[which] = StoredRow(rows[which].seq, rows[which].token, bytes(payload))
-        try:
-            text = assemble(rows)[0].text()
-        except CorruptCheckpoint:
-            return
-        assert isinstance(text, bytes)
+        other = data.draw(st.binary(max_size=6))
+        for damaged in (
+            payload[:place],  # cut off
+            payload[place:],
+            payload[:place] + other + payload[place + len(other) :],  # overwritten
+            payload[:place] + other + payload[place:],  # put in
+            payload[:place] + payload[place + 1 :],  # left out
+            data.draw(st.sampled_from(rows)).payload,  # that of another row
+        ):
+            self.assert_noticed(rows, which, damaged)
+
+    @given(st.integers(0, 4), st.binary(min_size=16, max_size=16))
+    @settings(max_examples=30, deadline=None)
+    def test_another_token_is_noticed(self, which: int, token: bytes) -> None:
+        rows = self.rows()
+        damaged = [replace(row, token=token) if n == which else row for n, row in enumerate(rows)]
+        with pytest.raises(CorruptCheckpoint):
+            assemble(damaged, "t")
 
     def test_a_format_of_a_later_version_is_named(self) -> None:
-        with pytest.raises(CorruptCheckpoint, match="upgrade"):
-            assemble([StoredRow(1, b"", b"\x09whatever")])
+        with pytest.raises(CorruptCheckpoint, match="later version"):
+            assemble([StoredRow(1, b"", b"\x09whatever")], "t")
+
+
+HEADER: State = {"p": 0, "t": 0, "c": {"a": 6}, "l": [["a", 0, 3, 2, "00" * 16]]}
+
+
+def forged(header: Any, head: bytes = b'{"a":[]}', suffixes: bytes = b"1,2", **lengths: int) -> StoredRow:
+    """A row with a right checksum, as somebody makes it who can write to the tables."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    body = (
+        struct.pack("<II", lengths.get("of_text", len(text)), lengths.get("of_head", len(head)))
+        + text
+        + head
+        + suffixes
+    )
+    return checked(b"\x01", body)
+
+
+def checked(kind: bytes, body: bytes) -> StoredRow:
+    token = b"t" * 16
+    return StoredRow(7, token, kind + struct.pack("<I", zlib.crc32(body, zlib.crc32(kind + token))) + body)
+
+
+class TestForgedRows:
+    """Rows that are whole but hold what no save writes."""
+
+    def test_a_row_as_a_save_writes_it_is_read(self) -> None:
+        assert assemble([forged(HEADER)], "t")[0].text() == b'{"a":[1,2]}'
+
+    @pytest.mark.parametrize(
+        "header",
+        [
+            b"",
+            b"{",
+            b"\xff",
+            b"[" * 100_000,
+            [],
+            5,
+            None,
+            {},
+            {**HEADER, "p": -1},
+            {**HEADER, "p": 0.5},
+            {**HEADER, "p": True},
+            {**HEADER, "p": "0"},
+            {**HEADER, "t": None},
+            {**HEADER, "c": []},
+            {**HEADER, "c": {"a": -6}},
+            {**HEADER, "c": {"a": 5}},
+            {**HEADER, "c": {"a": 10**30}},
+            {**HEADER, "c": {"a": 6, "b": 6}},
+            {**HEADER, "c": {"a": None}},
+            {**HEADER, "l": 5},
+            {**HEADER, "l": {"a": 1}},
+            {**HEADER, "l": [5]},
+            {**HEADER, "l": []},
+            {**HEADER, "l": [["b", 0, 3, 2, "00" * 16]]},
+            {**HEADER, "l": [[[], 0, 3, 2, "00" * 16]]},
+            {**HEADER, "l": [["a", 1, 3, 2, "00" * 16]]},
+            {**HEADER, "l": [["a", 0, -3, 2, "00" * 16], ["a", 0, 6, 2, "00" * 16]]},
+            {**HEADER, "l": [["a", 0, 4, 2, "00" * 16]]},
+            {**HEADER, "l": [["a", 0, 2, 2, "00" * 16]]},
+            {**HEADER, "l": [["a", 0, 3, -2, "00" * 16]]},
+            {**HEADER, "l": [["a", 0, 3, 2, "zz" * 16]]},
+            {**HEADER, "l": [["a", 0, 3, 2, "00"]]},
+            {**HEADER, "l": [["a", 0, 3, 2, 5]]},
+            {**HEADER, "l": [["a", 0, 3, 2]]},
+        ],
+        ids=lambda header: repr(header)[:60],
+    )
+    def test_a_header_of_another_shape_is_refused(self, header: Any) -> None:
+        with pytest.raises(CorruptCheckpoint, match="row 7 of thread 't'"):
+            assemble([forged(header)], "t")
+
+    @pytest.mark.parametrize("head", [b"", b"[]", b"5", b'"a"', b'{"a":[]', b'{"a":5 }'])
+    def test_a_head_that_is_not_of_an_object_is_refused(self, head: bytes) -> None:
+        with pytest.raises(CorruptCheckpoint, match="row 7 of thread 't'"):
+            assemble([forged(HEADER, head)], "t")
+        with pytest.raises(CorruptCheckpoint, match="row 7 of thread 't'"):
+            assemble([forged({**HEADER, "c": {}, "l": []}, head[:-1], b"")], "t")
+
+    @pytest.mark.parametrize(
+        "lengths", [{"of_text": 2**32 - 1}, {"of_head": 2**32 - 1}, {"of_text": 0}, {"of_head": 9}]
+    )
+    def test_lengths_that_are_not_there_are_refused(self, lengths: dict[str, int]) -> None:
+        with pytest.raises(CorruptCheckpoint, match="row 7 of thread 't'"):
+            assemble([forged(HEADER, **lengths)], "t")
+
+    @pytest.mark.parametrize("body", [b"", b"\x00", b"\x00" * 7])
+    def test_a_body_too_short_for_its_lengths_is_refused(self, body: bytes) -> None:
+        with pytest.raises(CorruptCheckpoint, match="row 7 of thread 't'"):
+            assemble([checked(b"\x01", body)], "t")
+
+    def test_a_payload_that_inflates_without_end_is_refused_at_a_bound(self) -> None:
+        compressor = zlib.compressobj(9, zlib.DEFLATED, -15)
+        deflated = b"".join(compressor.compress(bytes(2**24)) for _ in range(16)) + compressor.flush()
+        row = checked(b"\x02", deflated)
+        tracemalloc.start()
+        try:
+            with pytest.raises(CorruptCheckpoint, match="row 7 of thread 't'"):
+                assemble([row], "t")
+            _, peak_bytes = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak_bytes < 500_000
 
 
 def test_the_text_is_compact_json() -> None:
     table = Table()
     table.save({"b": [1, {"c": "ä"}], "a": None}, ())
-    text = assemble(table.chain(1))[0].text()
+    text = assemble(table.chain(1), "t")[0].text()
     assert text.decode() == json.dumps({"b": [1, {"c": "ä"}], "a": None}, separators=(",", ":"), ensure_ascii=False)

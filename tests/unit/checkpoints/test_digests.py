@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_mysql.checkpoints.codec import EncodedState, Log
-from locus_mysql.checkpoints.digests import EMPTY, HashedLog, Mark, hash_logs, size_bytes
+from locus_mysql.checkpoints.coding.codec import EncodedState, Log
+from locus_mysql.checkpoints.coding.digests import EMPTY, HashedLog, Mark, hash_logs, size_bytes
 
 TEXTS = st.lists(st.binary(max_size=40), min_size=1, max_size=50)
 
@@ -75,5 +77,21 @@ def test_prefixes_known_do_not_grow_without_end() -> None:
         hashed = HashedLog(log(b"x" * length), hashed)
         assert hashed.mark.length == length
     assert hashed is not None
-    assert len(hashed._prefixes) < 50
+    assert len(hashed._hashed.prefixes) < 50
     assert hashed.begins_with(mark_of(b"x"))
+
+
+def test_threads_may_ask_one_log_at_once() -> None:
+    text = bytes(range(256)) * 40_000  # long enough for the hasher to let other threads run
+    lengths = [len(text) // 4 * quarter for quarter in range(1, 5)]
+    expected = {length: mark_of(text[:length]) for length in lengths}
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(8):
+            shared, together = HashedLog(log(text)), threading.Barrier(4)
+
+            def ask(length: int, shared: HashedLog = shared, together: threading.Barrier = together) -> bool:
+                together.wait()
+                return shared.begins_with(expected[length]) and shared.mark == expected[len(text)]
+
+            assert all(threads.map(ask, lengths))
+            assert HashedLog(log(text + b"!"), shared).mark == mark_of(text + b"!")

@@ -8,19 +8,20 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.checkpoints.codec import encode
-from locus_mysql.checkpoints.new import NewCheckpoint
+from locus_mysql.checkpoints.coding.codec import encode
+from locus_mysql.checkpoints.new import Encoded, NewCheckpoint
 from locus_mysql.checkpoints.operations import CheckpointOperations
 from locus_mysql.checkpoints.store import StoreOperations
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Dialect
-from locus_mysql.drivers.base import Result
-from locus_mysql.engine.operation import Batch, Duplicate, Outdated
+from locus_mysql.drivers.interface import Result
+from locus_mysql.engine.operation import Batch, Duplicate, Outdated, Results
 from locus_mysql.errors import (
     CorruptCheckpoint,
     InvalidInput,
     PrivilegeMissing,
     ReadOnlyServer,
+    SchemaMismatch,
     ThreadExists,
     Unavailable,
 )
@@ -31,18 +32,19 @@ def operations(**options: Any) -> CheckpointOperations:
 
 
 def new(state: dict[str, Any], checkpoint_id: str | None = "c") -> NewCheckpoint:
-    return NewCheckpoint(encode(state), lambda _: ("", False), checkpoint_id)
+    return NewCheckpoint(lambda _: Encoded(encode(state)), lambda _: ("", False), checkpoint_id)
 
 
-def finish(operation: Generator[Batch, list[Result], Any], results: list[Result]) -> Any:
+def finish(operation: Generator[Batch, Results, Any], results: list[Result]) -> Any:
     """What an operation returns when sent its last results."""
     with pytest.raises(StopIteration) as done:
-        operation.send(results)
+        operation.send(results if isinstance(results, Results) else Results(results, {}))
     return done.value.value
 
 
-def answers(batch: Batch, affected: int = 1, last_insert_id: int = 1) -> list[Result]:
-    return [Result(affected=affected, last_insert_id=last_insert_id) for _ in batch.statements]
+def answers(batch: Batch, affected: int = 1, last_insert_id: int = 1) -> Results:
+    results = [Result(affected=affected, last_insert_id=last_insert_id) for _ in batch.statements]
+    return Results(results, batch.names)
 
 
 BIG = {"messages": ["x" * 500 for _ in range(20)]}
@@ -64,7 +66,15 @@ def test_a_save_is_one_batch_that_can_be_told_to_have_landed() -> None:
 def test_a_save_whose_earlier_try_landed_succeeds() -> None:
     operation = operations().save("tenant", "t", new({"a": 1}))
     next(operation)
-    assert finish(operation, [Result(rows=[(7,)])]) == "c"
+    assert finish(operation, Results([], {}, landed=(7,))) == "c"
+
+
+def test_a_save_whose_earlier_try_landed_and_was_replaced_since_succeeds_and_is_not_remembered() -> None:
+    ops = operations()
+    operation = ops.save("tenant", "t", new({"a": 1}))
+    next(operation)
+    assert finish(operation, Results([], {}, landed=(None,))) == "c"
+    assert ops.memory.snapshot(("tenant", "t")).newest == ()
 
 
 def test_a_save_whose_base_is_gone_is_repeated_whole() -> None:
@@ -85,8 +95,8 @@ def test_a_save_to_a_thread_that_another_process_wrote_to_looks_for_what_it_buil
     operation = ops.save("tenant", "t", new({"messages": [*BIG["messages"], "more"]}, None))
     trusting = next(operation)
     assert "FROM" not in trusting.statements[1].sql
-    checking = operation.throw(Outdated("seq cannot be null"))
-    assert "b.token" in checking.statements[1].sql
+    checking = operation.throw(Outdated("written to"))
+    assert "b.token" in checking.statements[2].sql
     assert _payload(checking) == _payload(trusting)
     assert len(finish(operation, answers(checking, last_insert_id=3))) == 32
 
@@ -110,9 +120,9 @@ def test_a_load_of_a_thread_that_another_process_saved_to_reads_its_rows() -> No
     batch = save(ops, BIG, 1, "first")
     loading = ops.load("tenant", "t")
     next(loading)
-    (rows,) = loading.send([Result()]).statements
+    (rows,) = loading.send(Results([Result()], {})).statements
     assert "payload" in rows.sql
-    other = [(2, b"t" * 16, _payload(batch), b"v" * 16)]
+    other = [(2, _token(batch), _payload(batch), b"v" * 16)]
     assert finish(loading, [Result(rows=other)]).text() == encode(BIG).text()
 
 
@@ -131,18 +141,46 @@ def _payload(batch: Batch) -> bytes:
     return max((p for s in batch.statements for p in s.params if isinstance(p, bytes)), key=len)
 
 
-def test_a_duplicate_that_cannot_be_is_raised() -> None:
+def _token(batch: Batch) -> bytes:
+    return next(p for s in batch.statements for p in s.params if isinstance(p, bytes) and len(p) == 16)
+
+
+def test_a_duplicate_that_cannot_be_is_explained() -> None:
     operation = operations().save("tenant", "t", new({"a": 1}))
     next(operation)
-    with pytest.raises(Duplicate):
-        operation.throw(Duplicate("twice"))
+    with pytest.raises(SchemaMismatch, match="'t'"):
+        operation.throw(Duplicate("locus_checkpoints", "named", "twice"))
+
+
+def test_rows_that_no_threads_row_tells_of_are_taken_over_once() -> None:
+    operation = operations().save("tenant", "t", new({"a": 1}))
+    next(operation)
+    (adopting,) = operation.throw(Duplicate("locus_checkpoints", "PRIMARY", "twice")).statements
+    assert "MAX(c.seq)" in adopting.sql
+    operation.send(Results([Result(affected=1)], {}))
+    with pytest.raises(SchemaMismatch, match="damaged"):
+        operation.throw(Duplicate("locus_checkpoints", "PRIMARY", "twice"))
+
+
+def test_a_save_ends_however_often_the_thread_is_gone() -> None:
+    ops = operations()
+    save(ops, BIG, 1, "first")
+    operation = ops.save("tenant", "t", new({"messages": [*BIG["messages"], "more"]}, None))
+    next(operation)
+    operation.throw(Outdated("written to"))
+    whole = operation.throw(Outdated("gone"))
+    assert "ON DUPLICATE KEY UPDATE" in whole.statements[0].sql
+    assert len(finish(operation, answers(whole, last_insert_id=1))) == 32
 
 
 def test_a_copy_onto_an_existing_thread_is_explained() -> None:
     operation = operations().copy_thread("tenant", "t", "u")
     next(operation)
+    operation.throw(
+        Duplicate("locus_checkpoints", "PRIMARY", "twice")
+    )  # rows without a thread's row get one, so that they can be deleted
     with pytest.raises(ThreadExists, match="'u'"):
-        operation.throw(Duplicate("twice"))
+        operation.send(Results([Result()], {}))
 
 
 def test_a_random_id_is_drawn_for_each_save() -> None:
@@ -156,7 +194,7 @@ def test_a_random_id_is_drawn_for_each_save() -> None:
 
 def test_nothing_is_asked_for_arguments_that_are_wrong() -> None:
     ops = operations()
-    wrong: list[Generator[Batch, list[Result], Any]] = [
+    wrong: list[Generator[Batch, Results, Any]] = [
         ops.save("tenant", "", new({})),
         ops.load("tenant", "t", ""),
         ops.list_checkpoints("tenant", "t", -1),
@@ -174,7 +212,7 @@ def test_nothing_is_asked_for_arguments_that_are_wrong() -> None:
 def test_each_read_is_one_batch() -> None:
     ops = operations()
     at = datetime(2026, 1, 1)
-    reads: list[tuple[Generator[Batch, list[Result], Any], list[tuple[Any, ...]]]] = [
+    reads: list[tuple[Generator[Batch, Results, Any], list[tuple[Any, ...]]]] = [
         (ops.exists("tenant", "t"), [(1,)]),
         (ops.list_checkpoints("tenant", "t"), [("c",)]),
         (ops.list_threads("tenant"), [("t",)]),
@@ -182,7 +220,7 @@ def test_each_read_is_one_batch() -> None:
         (ops.get_metadata("tenant", "t"), [("c", '{"a":1}', at)]),
         (ops.query_by_metadata("tenant", "a", 1), [("t", "c", '{"a":1}', at)]),
         (ops.list_with_metadata("tenant"), [("t", "c", None, at)]),
-        (ops.history("tenant", "t"), [(1, "c", None, at, 10, None)]),
+        (ops.history("tenant", "t"), [("c", None, at, 10, None)]),
         (ops.get_disk_usage("tenant"), [(1, 1, 1, 10, 5, 2)]),
     ]
     found = [(next(operation), finish(operation, [Result(rows=rows)])) for operation, rows in reads]
@@ -214,7 +252,7 @@ def test_a_save_succeeds_though_the_housekeeping_after_it_fails(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("locus_mysql.checkpoints.cleaning.its_turn", lambda one_in: True)
-    one_word = NewCheckpoint(encode({"a": 1}), lambda _: ("word", False), "c")
+    one_word = NewCheckpoint(lambda _: Encoded(encode({"a": 1})), lambda _: ("word", False), "c")
     operation = operations().save("tenant", "t", one_word)
     operation.send(answers(next(operation)))
     with pytest.raises(StopIteration) as done:
@@ -231,32 +269,24 @@ def test_a_metadata_hit_that_only_shares_its_key_is_left_out() -> None:
     assert [info["checkpoint_id"] for info in found] == ["y"]
 
 
-def test_parents_are_told_across_unnamed_rows() -> None:
-    at = datetime(2026, 1, 1)
-    rows = [(5, "e", 4, at, 1, None), (4, None, 3, at, 0, None), (3, None, 1, at, 0, None), (1, "a", None, at, 1, None)]
-    operation = operations().history("tenant", "t")
-    next(operation)
-    found = finish(operation, [Result(rows=rows)])
-    assert [(entry["checkpoint_id"], entry["parent_id"]) for entry in found] == [("e", "a"), ("a", None)]
-
-
 def test_an_empty_row_in_a_lineage_is_a_corrupt_checkpoint() -> None:
     operation = operations().load("tenant", "t", "c")
     next(operation)
     with pytest.raises(CorruptCheckpoint):
-        operation.send([Result(rows=[(1, b"x" * 16, b"", "c", 1)])])
+        operation.send(Results([Result(rows=[(1, b"x" * 16, b"", "c", 1)])], {}))
 
 
 def test_a_rewrite_gives_up_on_a_thread_that_is_always_written_to() -> None:
     ops = operations()
     batch = save(ops, {"a": 1}, 1, "c")
-    row = (1, b"x" * 16, _payload(batch), "c", 1, None, None, None, datetime(2026, 1, 1), 1)
-    operation = ops.rewrite_thread("tenant", "t", lambda _: new({"a": 2}))
+    row = (1, _token(batch), _payload(batch), "c", 1, None, None, None, datetime(2026, 1, 1), 1)
+    operation = ops.rewrite_thread("tenant", "t", lambda _id, _text: new({"a": 2}))
     next(operation)
 
     def write_meanwhile() -> None:
         while True:
-            operation.send(answers(operation.send([Result(rows=[row])]), affected=0))
+            operation.send(Results([Result(rows=[row])], {}))
+            operation.throw(Outdated("no lock"))
 
     with pytest.raises(Unavailable, match="'t'"):
         write_meanwhile()

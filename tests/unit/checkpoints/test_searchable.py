@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from locus_mysql.checkpoints.delta import Lineage, extend
-from locus_mysql.checkpoints.searchable import (
-    CHARACTERS_PER_TEXT,
-    SHARED_TEXT_END,
-    snippet,
-    strings,
-    text_of_plain,
-)
+from locus_mysql.checkpoints.coding.delta import Lineage, extend
+from locus_mysql.checkpoints.searchable import CHARACTERS_PER_TEXT, SHARED_TEXT_END, snippet, strings, text_of_plain
 
 from .states import delta_of
 

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from locus_mysql.dialect import Dialect, Statement
-from locus_mysql.dialect.checkpoints import NewRow
-from locus_mysql.dialect.maintenance import PlacedRow
-from locus_mysql.dialect.threads import like
+from locus_mysql.dialect.checkpoints.maintenance import PlacedRow
+from locus_mysql.dialect.checkpoints.saving import NewRow
+from locus_mysql.dialect.checkpoints.tables import INFIXES
+from locus_mysql.dialect.checkpoints.threads import like
 
 ROW = NewRow("c", b"t" * 16, b"payload")
 
@@ -29,6 +30,7 @@ ARGUMENTS: dict[str, Any] = {
     "limit": 10,
     "offset": 0,
     "keep": 3,
+    "landed": Statement("SELECT 1 FROM t WHERE a = %s", ("a",)),
     "ttl_us": 5,
     "age_us": 5,
     "read_seq": 4,
@@ -41,7 +43,14 @@ ARGUMENTS: dict[str, Any] = {
 def statements() -> Iterator[tuple[str, Statement]]:
     """What every public method of every family gives, with None for what may be None too."""
     dialect = Dialect("p_")
-    for family in (dialect.threads, dialect.checkpoints, dialect.queries, dialect.maintenance, dialect.schema):
+    for family in (
+        dialect.threads,
+        dialect.checkpoints,
+        dialect.queries,
+        dialect.maintenance,
+        dialect.settled,
+        dialect.schema,
+    ):
         for name, method in inspect.getmembers(family, inspect.ismethod):
             if name.startswith("_"):
                 continue
@@ -75,7 +84,7 @@ class TestEach:
         assert statement.sql == statement.sql.strip()
         assert "{" not in statement.sql
         for table in re.findall(r"(?:FROM|JOIN|INTO|UPDATE|EXISTS|TABLE) `(\w+)`", statement.sql):
-            assert table in {"p_threads", "p_checkpoints"}
+            assert table in {"p_threads", "p_checkpoints", "p_settled"}
 
     def test_its_parameters_are_of_the_kinds_that_drivers_know(self, name: str, statement: Statement) -> None:
         for parameter in statement.params:
@@ -104,17 +113,21 @@ class TestSchema:
     def test_tables_are_made_only_if_missing_and_carry_their_version(self) -> None:
         for statement in Dialect("p_").schema.create():
             assert statement.sql.startswith("CREATE TABLE IF NOT EXISTS `p_")
-            assert "COMMENT='locus-mysql layout 1'" in statement.sql
+            assert "COMMENT='locus-mysql layout 1, agents'" in statement.sql
             assert "ENGINE=InnoDB" in statement.sql
             assert "COLLATE=utf8mb4_0900_bin" in statement.sql
             assert "AUTO_INCREMENT" not in statement.sql
             assert "TIMESTAMP" not in statement.sql
             assert statement.params == ()
 
-    def test_every_key_of_a_thread_begins_with_the_tenant(self) -> None:
-        for statement in Dialect().schema.create():
-            (primary,) = re.findall(r"PRIMARY KEY \((.*?)\)", statement.sql)
-            assert primary.startswith("tenant, thread_id")
+    def test_every_key_begins_with_the_tenant(self) -> None:
+        keys = [re.findall(r"PRIMARY KEY \((.*?)\)", statement.sql) for statement in Dialect().schema.create()]
+        assert keys == [["tenant, thread_id"], ["tenant, thread_id, seq"], ["tenant, token"]]
+
+    def test_each_kind_of_states_has_tables_of_its_own(self) -> None:
+        names = [name for kind in INFIXES for name in Dialect("p_", kind).schema.names.values()]
+        assert len(set(names)) == 3 * len(INFIXES)
+        assert max(map(len, names)) - len("p_") + 40 <= 64
 
     def test_the_full_text_index_is_as_configured(self) -> None:
         assert "FULLTEXT" in Dialect().schema.create()[1].sql
@@ -126,3 +139,20 @@ class TestSchema:
     def test_names_are_quoted(self) -> None:
         assert "`odd_threads`" in Dialect("odd_").threads.count("x", "*").sql
         assert "`threads`" in Dialect("").threads.count("x", "*").sql
+
+
+@pytest.mark.parametrize(
+    ("sql", "brings_rows"),
+    [
+        ("SELECT 1", True),
+        ("select\n1", True),
+        ("WITH RECURSIVE a AS (SELECT 1) SELECT * FROM a", True),
+        ("INSERT INTO t SELECT 1", False),
+        ("START TRANSACTION", False),
+        ("COMMIT", False),
+        ("CALL p()", None),
+        ("", None),
+    ],
+)
+def test_a_statement_knows_whether_it_brings_rows(sql: str, brings_rows: bool | None) -> None:
+    assert Statement(sql).brings_rows is brings_rows

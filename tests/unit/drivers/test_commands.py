@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from locus_mysql.drivers.commands import LARGEST_PART, query
+from locus_mysql.drivers.wire.commands import LARGEST_PART, query
 
 from .answers import framed
 

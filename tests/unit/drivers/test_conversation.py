@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.drivers.base import Result
-from locus_mysql.drivers.commands import PING, Command, query
-from locus_mysql.drivers.conversation import Conversation
-from locus_mysql.drivers.results import ErrorPacket, ProtocolSurprise
+from locus_mysql.drivers.interface import Result
+from locus_mysql.drivers.wire.commands import PING, Command, query
+from locus_mysql.drivers.wire.conversation import Conversation
+from locus_mysql.drivers.wire.results import ErrorPacket, ProtocolSurprise
 
 from .answers import TEXT, Done, Refused, Rows, encoded
 
@@ -43,7 +43,8 @@ class Talk:
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.transport = Transport()
-        self.conversation = Conversation(self.transport, self.loop)
+        self.unread = False
+        self.conversation = Conversation(self.transport, self.loop, lambda: self.unread)
 
     async def ask(self, command: Command, within_s: float = 5) -> asyncio.Task[list[Result]]:
         task = asyncio.create_task(self.conversation.ask(command, self.loop.time() + within_s))

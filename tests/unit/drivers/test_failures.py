@@ -8,8 +8,8 @@ import struct
 
 import pytest
 
-from locus_mysql.drivers.base import ConnectionLost, Endpoint, ServerError
 from locus_mysql.drivers.failures import ends_connection, translate
+from locus_mysql.drivers.interface import ConnectionLost, Endpoint, ServerError
 from locus_mysql.errors import ConfigError, DriverMissing, UnsupportedServer
 
 HERE = Endpoint("db.example", 3306)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_mysql.dialect.statement import Statement
-from locus_mysql.drivers.base import PacketTooLarge
-from locus_mysql.drivers.literals import literal, packets
+from locus_mysql.drivers.interface import PacketTooLarge
+from locus_mysql.drivers.wire.literals import literal, packets
 
 
 @pytest.mark.parametrize(

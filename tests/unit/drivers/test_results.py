@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_mysql.drivers.base import Result
-from locus_mysql.drivers.results import ErrorPacket, ProtocolSurprise, ResultReader
+from locus_mysql.drivers.interface import Result
+from locus_mysql.drivers.wire.results import ErrorPacket, ProtocolSurprise, ResultReader
 
 from .answers import BIGINT, BINARY, LARGEST, TEXT, Answer, Done, Raw, Refused, Rows, encoded, framed
 
@@ -122,7 +122,11 @@ OK = b"\0\0\0\2\0\0\0"
         (framed([OK], number=2), "out of order"),
         (framed([OK]) + framed([OK], number=2), "more than"),
         (framed([OK, OK]) + b"\0", "more than"),
-        (framed([b"\xff\x10\x04no", OK]), "more than"),
+        (framed([b"\xff\x10\x04#HY000no", OK]), "more than"),
+        (framed([b"\xff\x10\x04no without a state"]), "error that cannot be read"),
+        (framed([b"\xff\x10\x04#HY0"]), "error that cannot be read"),
+        (framed([b"\xff\x10"]), "error that cannot be read"),
+        (framed([b"\xff\x0f\0#HY000a number that is no error's"]), "error that cannot be read"),
         (framed([b"", OK]), "empty"),
         (framed([b"\xfb/etc/passwd"]), "neither rows"),
         (framed([b"\xfe\0\0\2\0"]), "neither rows"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from locus_mysql.drivers.session import check_server_version
+from locus_mysql.drivers.wire.session import check_server_version
 from locus_mysql.errors import UnsupportedServer
 
 

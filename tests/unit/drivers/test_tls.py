@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.drivers.base import Endpoint
-from locus_mysql.drivers.tls import no_tls, tls_attempts, tls_context
+from locus_mysql.drivers.interface import Endpoint
+from locus_mysql.drivers.login.tls import no_tls, tls_attempts, tls_context
 from locus_mysql.errors import ConfigError
 
 TCP = Endpoint("localhost", 3306)

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from locus_mysql.drivers.values import decoder, parse_datetime
+from locus_mysql.drivers.wire.values import decoder, parse_datetime
 
 BINARY, UTF8 = 63, 255
 

@@ -29,7 +29,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def idle(clock: Clock) -> IdleConnections[Any]:
-    return IdleConnections(MySQLConfig(pool_idle_s=60, pool_max_age_s=600, hosts=("a", "b:33", "c")), clock)
+    return IdleConnections(MySQLConfig(pool_idle_s=60, pool_max_age_s=600), clock)
 
 
 def test_the_connection_last_used_is_lent_first(idle: IdleConnections[Any], clock: Clock) -> None:
@@ -85,15 +85,6 @@ def test_all_can_be_taken_to_be_closed(idle: IdleConnections[Any], clock: Clock)
     assert idle.take_all() == []
 
 
-def test_a_server_to_avoid_comes_last(idle: IdleConnections[Any]) -> None:
-    assert [str(endpoint) for endpoint in idle.endpoints()] == ["a:3306", "b:33", "c:3306"]
-    idle.avoid_first_endpoint()
-    assert [str(endpoint) for endpoint in idle.endpoints()] == ["b:33", "c:3306", "a:3306"]
-    idle.avoid_first_endpoint()
-    idle.avoid_first_endpoint()
-    assert str(idle.endpoints()[0]) == "a:3306"
-
-
 def test_a_full_pool_says_what_to_raise() -> None:
     error = pool_timeout(MySQLConfig(pool_size=3, pool_timeout_s=0.5))
     assert isinstance(error, TimeoutError)
@@ -106,6 +97,7 @@ class Connection:
 
     def __init__(self) -> None:
         self.ended = ""
+        self.closed = False
 
     def close(self) -> None:
         self.ended = "closed"

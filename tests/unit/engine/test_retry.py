@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import pytest
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.drivers.base import ConnectionLost, DriverError, ServerError
+from locus_mysql.drivers.interface import ConnectionLost, DriverError, ServerError
 from locus_mysql.engine.failures import CONTENTION, CROWDED, READ_ONLY, explain, may_pass
-from locus_mysql.engine.operation import Duplicate, Outdated
-from locus_mysql.engine.retry import LONGEST_WAIT_S, Retry
+from locus_mysql.engine.operation import Duplicate, Outdated, Undone
+from locus_mysql.engine.retry import LONGEST_WAIT_S, Retry, unexpected
+from locus_mysql.engine.topology import NoPrimary, NotAMember
 from locus_mysql.errors import (
     AuthenticationFailed,
     DatabaseMissing,
@@ -57,15 +58,86 @@ def test_a_read_only_server_may_pass_only_if_there_are_others(errno: int) -> Non
     assert may_pass(error, MySQLConfig(hosts=("a", "b")))
 
 
+READ_ONLY_ONE = ServerError(1290, "MySQL at b takes no writes")
+RECOVERING_ONE = NotAMember("MySQL at a is no working member of its group")
+NO_SUCH_DATABASE = ServerError(1049, "Unknown database 'app'")
+NOT_LET_IN = ServerError(1045, "Access denied")
+
+
+@pytest.mark.parametrize(
+    ("reasons", "when_reached", "when_new", "told", "words"),
+    [
+        ([READ_ONLY_ONE, READ_ONLY_ONE], True, True, ReadOnlyServer, "at b takes no writes"),
+        ([READ_ONLY_ONE, UNREACHED], True, True, Unavailable, "Cannot connect"),
+        ([RECOVERING_ONE, READ_ONLY_ONE], True, True, Unavailable, "no working member"),
+        ([RECOVERING_ONE, RECOVERING_ONE], True, True, Unavailable, "no working member"),
+        ([UNREACHED, UNREACHED], True, False, Unavailable, "Cannot connect"),
+        ([NOT_LET_IN, UNREACHED], True, False, Unavailable, "Access denied"),
+        ([NOT_LET_IN, NOT_LET_IN], False, False, AuthenticationFailed, "user and password"),
+        ([NO_SUCH_DATABASE, NO_SUCH_DATABASE], False, False, DatabaseMissing, "CREATE DATABASE"),
+        ([NO_SUCH_DATABASE, READ_ONLY_ONE], True, True, Unavailable, "Unknown database"),
+    ],
+)
+def test_where_no_server_is_a_primary_one_is_waited_for_if_it_may_come_and_all_reasons_are_told(
+    reasons: list[DriverError], when_reached: bool, when_new: bool, told: type, words: str
+) -> None:
+    error, several = NoPrimary(reasons), MySQLConfig(user="ann", hosts=("a", "b"))
+    for reached, waits in ((True, when_reached), (False, when_new)):
+        retry = Retry(several, reached_before=reached)
+        if waits:
+            assert retry.wait_after(error) > 0
+            assert not retry.fate_unknown
+        else:
+            with pytest.raises(told, match=words):
+                retry.wait_after(error)
+    message = str(explain(error, several))
+    assert type(explain(error, several)) is told
+    assert words in message
+    assert "a:3306" in message
+    assert "b:3306" in message
+
+
 @pytest.mark.parametrize("errno", [1045, 1049, 1054, 1064, 1142, 1146, 1153, 1290, 3636, 9999])
 def test_what_cannot_pass_is_raised_at_once(errno: int) -> None:
     with pytest.raises(LocusMySQLError):
         Retry(config(), reached_before=True).wait_after(ServerError(errno, "no"))
 
 
+GUARD = ServerError(3141, "Invalid JSON text in argument 1 to function cast_as_json")
+
+
 def test_a_batch_that_relies_on_what_is_no_longer_so_is_not_repeated() -> None:
-    with pytest.raises(Outdated):
-        Retry(config(), reached_before=True).wait_after(ServerError(1048, "Column 'seq' cannot be null"))
+    with pytest.raises(Outdated) as caught:
+        Retry(config(), reached_before=True).wait_after(GUARD)
+    assert not caught.value.fate_unknown
+
+
+def test_a_guard_that_fails_after_a_lost_answer_may_have_met_the_first_try_so_that_is_looked_for_once() -> None:
+    retry = Retry(config(), reached_before=True)
+    retry.wait_after(LOST)
+    assert retry.wait_after(GUARD) == 0
+    with pytest.raises(Outdated) as caught:
+        retry.wait_after(GUARD)
+    assert caught.value.fate_unknown
+
+
+def test_a_batch_that_waited_past_the_deadline_for_its_turn_is_not_sent_again() -> None:
+    clock = Clock()
+    retry = Retry(config(retry_deadline_s=10), reached_before=True, clock=clock)
+    retry.check_deadline()
+    retry.wait_after(LOST)
+    retry.check_deadline()
+    clock.now += 11
+    with pytest.raises(Unavailable):
+        retry.check_deadline()
+
+
+@pytest.mark.parametrize("entry", ["a-b", "x' for key 'p_checkpoints.named", ""])
+def test_a_duplicate_names_its_key_whatever_the_entry_says(entry: str) -> None:
+    words = f"Duplicate entry '{entry}' for key 'p_checkpoints.PRIMARY'"
+    with pytest.raises(Duplicate) as caught:
+        Retry(config(), reached_before=True).wait_after(ServerError(1062, words))
+    assert (caught.value.table, caught.value.key) == ("p_checkpoints", "PRIMARY")
 
 
 def test_a_lost_connection_is_tried_until_the_deadline() -> None:
@@ -105,7 +177,25 @@ def test_after_a_lost_connection_nobody_knows_whether_the_batch_was_carried_out(
     assert retry.fate_unknown
     assert retry.wait_after(ServerError(1062, "duplicate")) == 0
     retry.begin_batch()
-    assert not retry.fate_unknown
+    assert retry.fate_unknown  # what was sent may arrive while the next batch of the operation runs
+
+
+def test_a_statement_that_was_killed_is_repeated_as_after_a_lost_connection() -> None:
+    retry = Retry(config(), reached_before=True)
+    assert retry.wait_after(ServerError(1317, "Query execution was interrupted")) > 0
+    assert retry.fate_unknown
+    with pytest.raises(Unavailable, match="KILL QUERY"):
+        Retry(config(retry_deadline_s=0), reached_before=True).wait_after(ServerError(1317, "interrupted"))
+
+
+@pytest.mark.parametrize(("errno", "kind"), [(1062, Duplicate), (3141, Outdated)])
+def test_what_no_operation_expects_is_told_as_the_server_s_error(errno: int, kind: type[Undone]) -> None:
+    with pytest.raises(kind) as caught:
+        Retry(config(), reached_before=True).wait_after(ServerError(errno, "its words"))
+    assert str(caught.value) == "its words"
+    told = unexpected(caught.value, config())
+    assert isinstance(told, SetupError)
+    assert f"[{errno}] its words" in str(told)
 
 
 def test_a_duplicate_is_for_the_operation_to_judge() -> None:

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from locus.core.messages import Message, ToolCall
 from locus.core.state import AgentState, ToolExecution
+from pydantic import BaseModel
 
-from locus_mysql.checkpoints.codec import EncodedState, decode_json, encode
-from locus_mysql.checkpoints.delta import StoredRow, assemble, encode_delta
-from locus_mysql.checkpoints.digests import hash_logs
-from locus_mysql.integrations import state_texts
-from locus_mysql.integrations.state_texts import decode_state, encode_state, only_calls
+from locus_mysql.checkpoints.coding.codec import EncodedState, decode_json, encode
+from locus_mysql.checkpoints.coding.delta import StoredRow, assemble, encode_delta
+from locus_mysql.checkpoints.coding.digests import hash_logs
+from locus_mysql.errors import CorruptCheckpoint
+from locus_mysql.integrations.locus import state_texts
+from locus_mysql.integrations.locus.state_texts import decode_state, encode_state, only_calls
 
 CALL = ToolCall(id="c1", name="add", arguments={"a": 1, "b": [1.5, None, {"deep": "\u00e9"}]})
 MESSAGES = (
@@ -34,6 +36,18 @@ STATES = [
 ]
 
 
+class Note(BaseModel):
+    """What somebody may put into a state's metadata."""
+
+    weight: float
+
+
+class Noted(AgentState):
+    """A state with a field more."""
+
+    rating: float = 0.0
+
+
 class Tagged(AgentState):
     """A state that writes its checkpoints its own way."""
 
@@ -42,13 +56,58 @@ class Tagged(AgentState):
 
 
 def text(state: EncodedState) -> bytes:
-    return assemble([StoredRow(1, b"", encode_delta(state, hash_logs(state, {}), ()).payload)])[0].text()
+    return assemble([StoredRow(1, b"", encode_delta(state, hash_logs(state, {}), (), token=b"").payload)], "t")[
+        0
+    ].text()
 
 
 @pytest.mark.parametrize("state", STATES, ids=["empty", "messages", "executions", "surrogate"])
-def test_a_state_encoded_directly_says_the_same_as_its_checkpoint(state: AgentState) -> None:
+def test_a_state_encoded_directly_says_the_same_as_its_checkpoint_but_keeps_nan(state: AgentState) -> None:
     directly, by_dicts = decode_json(text(encode_state(state))), decode_json(text(encode(state.to_checkpoint())))
-    assert repr(dict(sorted(directly.items()))) == repr(dict(sorted(by_dicts.items())))
+    assert _said(directly).replace(": nan", ": None") == _said(by_dicts).replace(": nan", ": None")
+    assert _said(directly).count(": nan") == repr(state.model_dump()).count(": nan")
+
+
+def _said(data: dict[str, Any]) -> str:
+    return repr(dict(sorted(data.items())))
+
+
+def test_nan_and_infinities_are_kept_wherever_they_stand() -> None:
+    odd = {"nan": float("nan"), "more": [float("inf"), {"less": float("-inf")}]}
+    call = ToolCall(id="c1", name="add", arguments=odd)
+    state = Noted(
+        messages=(Message(role="user", content="", metadata=odd), Message.assistant(None, tool_calls=[call])),
+        tool_executions=(
+            ToolExecution(tool_name="add", tool_call_id="c1", arguments=odd, result="", duration_ms=float("inf")),
+        ),
+        confidence_history=(0.5, float("nan")),
+        metadata={"note": Note(weight=float("nan")), **odd},
+        provider_state=odd,
+        rating=float("-inf"),
+    )
+    loaded = Noted.model_validate_json(text(encode_state(state)))
+    assert plain(loaded.model_dump()) == plain(state.model_dump())
+
+
+def test_a_lone_surrogate_does_not_cost_a_nan() -> None:
+    state = AgentState(messages=(Message(role="user", content="lone \ud800", metadata={"nan": float("nan")}),))
+    assert plain(decode_state(text(encode_state(state)), "t").model_dump()) == plain(state.model_dump())
+
+
+def plain(value: Any) -> Any:
+    """A value that compares equal to another exactly if they say the same, NaN too."""
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return repr(value) if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize("other", [b"[]", b"5", b"null", b'{"messages":5}', b'{"run_id":', b"\xff"])
+def test_what_is_not_the_state_of_an_agent_is_a_corrupt_checkpoint_that_shows_nothing_of_it(other: bytes) -> None:
+    with pytest.raises(CorruptCheckpoint, match="thread 't'") as caught:
+        decode_state(other, "t")
+    assert caught.value.__cause__ is None
 
 
 def test_a_state_with_a_checkpoint_form_of_its_own_is_saved_in_that_form() -> None:
@@ -78,4 +137,4 @@ def test_a_state_is_decoded_to_the_same_either_way(
 ) -> None:
     stored = text(encode_state(state))
     monkeypatch.setattr(state_texts, "_DECODES_PLAINLY", plainly)
-    assert repr(decode_state(stored)) == repr(AgentState.from_checkpoint(decode_json(stored)))
+    assert repr(decode_state(stored, "t")) == repr(AgentState.from_checkpoint(decode_json(stored)))

@@ -9,7 +9,7 @@ from locus.core.messages import Message, ToolCall
 from pydantic import ConfigDict
 from pydantic_core import PydanticSerializationError
 
-from locus_mysql.integrations.message_texts import MessageTexts, dump_messages
+from locus_mysql.integrations.locus.message_texts import NO_MESSAGES, dump_messages, encode_messages
 
 HELLO, ANSWER = Message.user("hello"), Message.assistant("well …")
 CALLING = Message.assistant(None, tool_calls=[ToolCall(id="c1", name="add", arguments={"a": [1]})])
@@ -22,21 +22,35 @@ class Noted(Message):
     model_config = ConfigDict(frozen=False)
 
 
+class Texts:
+    """Encodes the messages of one thread, save after save."""
+
+    def __init__(self, *, keeps: bool = True) -> None:
+        self._keeps = keeps
+        self._before = NO_MESSAGES
+
+    def encode(self, messages: Any) -> bytes:
+        encoded = encode_messages(messages, self._before)
+        if self._keeps:
+            self._before = encoded
+        return encoded.text
+
+
 @pytest.fixture
-def texts() -> MessageTexts:
-    return MessageTexts(1_000_000)
+def texts() -> Texts:
+    return Texts()
 
 
-def encoded(texts: MessageTexts, *messages: Message) -> bytes:
+def encoded(texts: Texts, *messages: Message) -> bytes:
     """The text, which must be that of the messages as they are now."""
-    text = texts.encode("t", messages)
+    text = texts.encode(messages)
     assert text == dump_messages(messages)
     return text
 
 
-@pytest.mark.parametrize("keeps", [1_000_000, 0])
-def test_a_conversation_that_grows_shrinks_and_branches(keeps: int) -> None:
-    texts = MessageTexts(keeps)
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_conversation_that_grows_shrinks_and_branches(keeps: bool) -> None:
+    texts = Texts(keeps=keeps)
     messages = [HELLO, ANSWER, CALLING, NOTED, HELLO, Message.user("b"), ANSWER]
     for end in (0, 1, 3, 3, 4, 7, 2, 5, 0, 7):
         encoded(texts, *messages[:end])
@@ -44,20 +58,20 @@ def test_a_conversation_that_grows_shrinks_and_branches(keeps: int) -> None:
     encoded(texts, *reversed(messages))
 
 
-def test_only_what_is_new_is_encoded(texts: MessageTexts, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts.encode("t", (HELLO,) * 100)
+def test_only_what_is_new_is_encoded(texts: Texts, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts.encode((HELLO,) * 100)
     dumped: list[Any] = []
 
     def counting(messages: Any) -> bytes:
         dumped.extend(messages)
         return dump_messages(messages)
 
-    monkeypatch.setattr("locus_mysql.integrations.message_texts.dump_messages", counting)
-    texts.encode("t", (*(HELLO,) * 100, ANSWER))
+    monkeypatch.setattr("locus_mysql.integrations.locus.message_texts.dump_messages", counting)
+    texts.encode((*(HELLO,) * 100, ANSWER))
     assert dumped == [ANSWER]
 
 
-def test_what_is_changed_in_place_is_noticed(texts: MessageTexts) -> None:
+def test_what_is_changed_in_place_is_noticed(texts: Texts) -> None:
     plain, calling, noted = (message.model_copy(deep=True) for message in (HELLO, CALLING, NOTED))
     own = Noted(role="user", content="mine")
     messages = (plain, calling, noted, own)
@@ -77,21 +91,16 @@ def test_what_is_changed_in_place_is_noticed(texts: MessageTexts) -> None:
     assert len(seen) == 6
 
 
-def test_threads_have_texts_of_their_own(texts: MessageTexts) -> None:
-    assert texts.encode("a", (HELLO,)) != texts.encode("b", (ANSWER,))
-    assert texts.encode("a", (HELLO, ANSWER)) == dump_messages((HELLO, ANSWER))
-
-
-def test_a_list_of_messages_that_is_changed_is_no_trap(texts: MessageTexts) -> None:
+def test_a_list_of_messages_that_is_changed_is_no_trap(texts: Texts) -> None:
     messages = [HELLO]
-    texts.encode("t", messages)  # type: ignore[arg-type]
+    texts.encode(messages)
     messages[0] = ANSWER
-    assert texts.encode("t", messages) == dump_messages([ANSWER])  # type: ignore[arg-type]
+    assert texts.encode(messages) == dump_messages([ANSWER])
 
 
-def test_what_has_no_utf8_form_fails_every_time(texts: MessageTexts) -> None:
+def test_what_has_no_utf8_form_fails_every_time(texts: Texts) -> None:
     encoded(texts, HELLO)
     for _ in range(2):
         with pytest.raises(PydanticSerializationError):
-            texts.encode("t", (HELLO, Message.user("\ud800")))
+            texts.encode((HELLO, Message.user("\ud800")))
     encoded(texts, HELLO, ANSWER)

@@ -13,7 +13,7 @@ from bench.floor import FLOORS, floor_of
 from bench.throughput import Conversation
 from bench.workloads import Workload
 from locus_mysql import MySQLConfig
-from locus_mysql.drivers.base import ConnectionLost, ServerError
+from locus_mysql.drivers.interface import ConnectionLost, ServerError
 from locus_mysql.engine import asynchronous
 
 DSN = "mysql://nobody:secret@localhost:1/none"

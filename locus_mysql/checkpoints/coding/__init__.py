@@ -1,0 +1,1 @@
+"""States as text, and text as deltas. No I/O."""

@@ -1,0 +1,193 @@
+"""Finding and describing checkpoints, as generators that do no I/O."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any, cast
+
+from ..engine.operation import Batch, Operation
+from ..errors import InvalidInput, PrivilegeMissing, ReadOnlyServer
+from .arguments import (
+    TOO_MANY_PAIRS,
+    check_checkpoint_id,
+    check_limit,
+    check_text,
+    check_thread_id,
+    encode_metadata,
+    has_pair,
+    pair_key,
+)
+from .base import OperationsBase
+from .matching import contains
+from .records import (
+    CheckpointInfo,
+    DiskUsage,
+    Health,
+    HistoryEntry,
+    SearchHit,
+    checkpoint_info,
+    checkpoints_of,
+    history_entry,
+    readable,
+    state_of,
+)
+from .rows import aware
+from .searchable import parts_of, snippet
+
+#: Threads whose states `search_data` reads at a time.
+SEARCH_DATA_PAGE = 50
+
+#: Checkpoints whose text a search indexes at most before it searches.
+INDEXED_PER_SEARCH = 100_000
+
+
+class QueryOperations(OperationsBase):
+    """What is asked of many threads, or of a checkpoint without its state."""
+
+    def list_threads(self, tenant: str, limit: int = 100, pattern: str = "*", offset: int = 0) -> Operation[list[str]]:
+        """Ids of threads that match a glob, most recently saved first. One round trip."""
+        check_text(pattern, "Pattern")
+        limit, offset = check_limit(limit), check_limit(offset, "offset")
+        (found,) = yield Batch.of(self.sql.threads.list(tenant, pattern, limit, offset))
+        return [cast(str, row[0]) for row in found.rows]
+
+    def count(self, tenant: str, pattern: str = "*") -> Operation[int]:
+        """How many threads match a glob. One round trip."""
+        (found,) = yield Batch.of(self.sql.threads.count(tenant, check_text(pattern, "Pattern")))
+        return cast(int, found.rows[0][0])
+
+    def get_metadata(
+        self, tenant: str, thread_id: str, checkpoint_id: str | None = None
+    ) -> Operation[CheckpointInfo | None]:
+        """Id, metadata and time of a checkpoint, or of the newest. One round trip."""
+        check_thread_id(thread_id)
+        if checkpoint_id is not None:
+            check_checkpoint_id(checkpoint_id)
+        (found,) = yield Batch.of(self.sql.queries.get_metadata(tenant, thread_id, checkpoint_id))
+        return checkpoint_info((thread_id, *found.rows[0])) if found.rows else None
+
+    def query_by_metadata(self, tenant: str, key: str, value: Any, limit: int = 100) -> Operation[list[CheckpointInfo]]:
+        """Checkpoints whose metadata has this top-level pair, newest first. One round trip.
+
+        Values are compared as JSON: 1 and 1.0 are equal, 1 and true are not, objects in any order of keys.
+        """
+        limit, keys = self._check_pair(key, value, limit)
+        matches: list[CheckpointInfo] = []
+        offset = 0
+        while len(matches) < limit:
+            (found,) = yield Batch.of(self.sql.queries.find_by_metadata(tenant, keys, limit, offset))
+            infos = readable(checkpoint_info, found.rows)
+            matches += [info for info in infos if has_pair(info["metadata"], key, value)]
+            if len(found.rows) < limit:
+                break
+            offset += limit
+        return matches[:limit]
+
+    def states_by_metadata(
+        self, tenant: str, key: str, value: Any, limit: int = 100
+    ) -> Operation[list[tuple[CheckpointInfo, dict[str, Any]]]]:
+        """As `query_by_metadata`, each with its state. One round trip."""
+        limit, keys = self._check_pair(key, value, limit)
+        matches: list[tuple[CheckpointInfo, dict[str, Any]]] = []
+        offset = 0
+        while len(matches) < limit:
+            (found,) = yield Batch.of(self.sql.queries.load_by_metadata(tenant, keys, limit, offset))
+            page = checkpoints_of(found.rows)
+            states = readable(state_of, page)
+            matches += [(info, state) for info, state in states if has_pair(info["metadata"], key, value)]
+            if len(page) < limit:
+                break
+            offset += limit
+        return matches[:limit]
+
+    def search_data(self, tenant: str, path: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
+        """Threads whose newest state holds a value under a top-level key; a round trip for every few threads."""
+        check_text(path, "Path")
+        limit = check_limit(limit)
+        found: list[dict[str, Any]] = []
+        offset = 0
+        while len(found) < limit:
+            (rows,) = yield Batch.of(self.sql.queries.load_newest(tenant, SEARCH_DATA_PAGE, offset))
+            page = checkpoints_of(rows.rows)
+            for info, data in readable(state_of, page):
+                if path in data and contains(data[path], value):
+                    place = {"thread_id": info["thread_id"], "checkpoint_id": info["checkpoint_id"]}
+                    found.append({**place, "data": data})
+            offset += len(page)
+            if len(page) < SEARCH_DATA_PAGE:
+                break
+        return found[:limit]
+
+    def search(self, tenant: str, query: str, limit: int = 10) -> Operation[list[SearchHit]]:
+        """Checkpoints whose text matches words of a query, best first, the newest of equals first. One round trip.
+
+        The score tells which of the query's words a text holds: each counts ``ln(1 + hits / hits with this word)``, all
+        of them hits of this tenant and query, so the texts of other tenants have no part in it. Each text belongs to
+        the checkpoint that added it. MySQL ignores words under three letters and its stop words:
+        https://dev.mysql.com/doc/refman/9.0/en/fulltext-stopwords.html
+        """
+        check_text(query, "Query")
+        limit = check_limit(limit)
+        if not self.config.search:
+            raise InvalidInput("Search is off in this configuration; set search=True.")
+        query = query.replace("*", " ")  # a syntax error to MySQL 9.7 where it follows no word, and no operator here
+        if not query.strip() or not limit:
+            return []
+        find = self.sql.queries.search(tenant, query, parts_of(query), limit * 4 + 20)
+        try:
+            _, found = yield Batch((self.sql.queries.index_pending(INDEXED_PER_SEARCH), find), atomic=False)
+        except (ReadOnlyServer, PrivilegeMissing):  # a replica, say: what the primary has indexed by now is found
+            (found,) = yield Batch.of(find)
+        hits: dict[tuple[str, str], SearchHit] = {}
+        for thread_id, checkpoint_id, created_at, score, text in found.rows:
+            place = cast(str, thread_id), cast(str, checkpoint_id)
+            if place not in hits and len(hits) < limit:
+                hits[place] = SearchHit(
+                    thread_id=place[0],
+                    checkpoint_id=place[1],
+                    score=float(cast(float, score)),
+                    snippet=snippet(cast(str, text), query),
+                    created_at=aware(created_at),
+                )
+        return list(hits.values())
+
+    def list_with_metadata(self, tenant: str, limit: int = 100) -> Operation[list[CheckpointInfo]]:
+        """The newest checkpoint of each thread, most recently saved first. One round trip."""
+        (found,) = yield Batch.of(self.sql.queries.list_with_metadata(tenant, check_limit(limit)))
+        return list(readable(checkpoint_info, found.rows))
+
+    def history(self, tenant: str, thread_id: str, limit: int = 100) -> Operation[list[HistoryEntry]]:
+        """A thread's checkpoints with the checkpoint each goes on from, newest first. One round trip."""
+        check_thread_id(thread_id)
+        limit = check_limit(limit)
+        (found,) = yield Batch.of(self.sql.queries.history(tenant, thread_id, limit))
+        return list(readable(partial(history_entry, thread_id), found.rows))
+
+    def get_disk_usage(self, tenant: str, thread_id: str | None = None) -> Operation[DiskUsage]:
+        """What a thread, or all of a tenant's, takes on the server. One round trip that reads every row's header."""
+        if thread_id is not None:
+            check_thread_id(thread_id)
+        (found,) = yield Batch.of(self.sql.queries.disk_usage(tenant, thread_id))
+        threads, named, rows, payload, text, metadata = (int(cast(int, value)) for value in found.rows[0])
+        return DiskUsage(
+            threads=threads,
+            checkpoints=named,
+            rows=rows,
+            payload_bytes=payload,
+            search_bytes=text,
+            metadata_bytes=metadata,
+            total_bytes=payload + text + metadata,
+        )
+
+    def health_check(self) -> Operation[Health]:
+        """Ask the server for its version, time and whether it takes writes. One round trip."""
+        (found,) = yield Batch.of(self.sql.queries.health())
+        version, read_only, now = found.rows[0]
+        return Health(ok=True, server_version=str(version), read_only=bool(read_only), server_time=aware(now))
+
+    def _check_pair(self, key: object, value: Any, limit: object) -> tuple[int, str]:
+        """The limit, and the keys under which checkpoints with this pair are indexed."""
+        name = check_text(key, "Metadata key")
+        encode_metadata({name: value})
+        return check_limit(limit), json.dumps([pair_key(name, value), TOO_MANY_PAIRS])

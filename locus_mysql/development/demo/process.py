@@ -1,0 +1,81 @@
+"""Starting, hearing and killing another process of the application: `OtherProcess`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import cast
+
+from ...config import MySQLConfig
+from .worker import Assignment
+
+#: Seconds until the process must have said its next word.
+_PATIENCE_S = 30.0
+
+
+class OtherProcess:
+    """A running `worker`.
+
+    Args:
+        process: The process, with its streams.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    async def next_event(self) -> dict[str, str]:
+        """What the process says next; nothing if it ended."""
+        assert self._process.stdout is not None  # noqa: S101 - for the type checker; it was started with a pipe
+        line = await asyncio.wait_for(self._process.stdout.readline(), _PATIENCE_S)
+        return cast("dict[str, str]", json.loads(line)) if line else {}
+
+    async def kill(self) -> int:
+        """End the process with SIGKILL, which it cannot notice; returns its exit code, -9."""
+        self._process.kill()
+        return await self._process.wait()
+
+
+@contextlib.asynccontextmanager
+async def other_process(
+    config: MySQLConfig, executions: Path, thread_id: str, prompt: str, *, hang_in: str | None = None
+) -> AsyncIterator[OtherProcess]:
+    """Run a turn in another process, which is ended when the block is left.
+
+    Args:
+        config: How it reaches the database.
+        executions: The file to which tools add their executions.
+        thread_id: The conversation.
+        prompt: What the user says.
+        hang_in: The tool in which it stops for good.
+    """
+    options = config.model_dump(mode="json")
+    options = {name: value for name, value in options.items() if name in config.model_fields_set}
+    options["password"] = config.password.get_secret_value()
+    assignment = Assignment(
+        options=options, thread_id=thread_id, prompt=prompt, executions=str(executions), hang_in=hang_in
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "locus_mysql.development.demo.worker"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert process.stdin is not None  # noqa: S101 - for the type checker; it was started with a pipe
+        process.stdin.write(json.dumps(assignment).encode() + b"\n")
+        await process.stdin.drain()
+        yield OtherProcess(process)
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()

@@ -1,0 +1,1 @@
+"""The SQL of checkpoints: their tables, and every statement about them."""

@@ -1,0 +1,287 @@
+"""Statements that remove, copy and rewrite in bulk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..statement import Statement
+from ..template import Statements
+from .saving import NewRow
+
+# Threads to clean up, page by page along the primary key. Those idle past the cut-off go whole, others lose what is
+# old.
+THREADS_BEFORE = """
+SELECT t.thread_id, t.updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
+  FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id > %s AND t.created_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
+ ORDER BY t.thread_id
+ LIMIT %s
+"""
+
+EXPIRED = """
+SELECT t.tenant, t.thread_id FROM {threads} t
+ WHERE t.expires_at <= UTC_TIMESTAMP(6)
+ ORDER BY t.expires_at
+ LIMIT %s
+"""
+
+EXPIRED_OF_TENANT = """
+SELECT t.tenant, t.thread_id FROM {threads} t
+ WHERE t.tenant = %s AND t.expires_at <= UTC_TIMESTAMP(6)
+ ORDER BY t.expires_at
+ LIMIT %s
+"""
+
+# Take the names from old checkpoints of an active thread, never from its newest.
+UNNAME_BEFORE = """
+UPDATE {checkpoints} c
+  JOIN (SELECT MAX(seq) AS seq FROM {checkpoints}
+         WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL) AS newest ON c.seq < newest.seq
+   SET {UNNAMED[c]}
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL
+   AND c.created_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
+"""
+
+# Delete the unnamed rows that no named state follows. In this statement and the next two, DISTINCT ends the recursion
+# where damaged rows follow each other in a circle.
+SWEEP_LEAVES = """
+DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
+  LEFT JOIN (WITH RECURSIVE followed (seq, parent_seq) AS (
+               SELECT seq, parent_seq FROM {checkpoints}
+                WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL
+               UNION DISTINCT
+               SELECT p.seq, p.parent_seq
+                 FROM followed
+                 JOIN {checkpoints} p ON p.tenant = %s AND p.thread_id = %s AND p.seq = followed.parent_seq
+             ) SELECT seq FROM followed) AS followed ON followed.seq = c.seq
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NULL AND followed.seq IS NULL
+"""
+
+# Empty the payloads of unnamed rows that no named state builds on. Relies on the index bases: rows already empty have
+# no base_seq.
+SWEEP_PAYLOADS = """
+UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
+  LEFT JOIN (WITH RECURSIVE needed (seq, base_seq) AS (
+               SELECT seq, base_seq FROM {checkpoints}
+                WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL
+               UNION DISTINCT
+               SELECT b.seq, b.base_seq
+                 FROM needed
+                 JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = needed.base_seq
+             ) SELECT seq FROM needed) AS needed ON needed.seq = c.seq
+   SET c.payload = '', c.base_seq = NULL
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NULL AND c.base_seq IS NOT NULL AND needed.seq IS NULL
+"""
+
+# Forget the texts of unnamed rows that no named state holds: none goes on with them.
+SWEEP_TEXTS = """
+UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
+  LEFT JOIN (WITH RECURSIVE held (seq, parent_seq, continues) AS (
+               SELECT seq, parent_seq, continues FROM {checkpoints}
+                WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL
+               UNION DISTINCT
+               SELECT p.seq, p.parent_seq, p.continues
+                 FROM held
+                 JOIN {checkpoints} p ON p.tenant = %s AND p.thread_id = %s AND p.seq = held.parent_seq
+                WHERE held.continues = 1
+             ) SELECT seq FROM held) AS held ON held.seq = c.seq
+   SET c.search_text = NULL, c.pending_text = NULL, c.continues = 0
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NULL AND held.seq IS NULL
+   AND (c.search_text IS NOT NULL OR c.pending_text IS NOT NULL)
+"""
+
+# Rows that are left with nothing but the way to their parents: those that follow get the first parent that holds
+# something, and they go.
+SWEEP_BYPASS = """
+UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
+  JOIN (WITH RECURSIVE up (seq, hollow_seq, parent_seq, continues) AS (
+          SELECT k.seq, x.seq, x.parent_seq, IF(k.continues = 1 AND x.continues <> 1, 0, k.continues)
+            FROM {checkpoints} k
+            JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = k.parent_seq AND x.seq < k.seq
+                                AND {HOLLOW[x]}
+           WHERE k.tenant = %s AND k.thread_id = %s
+             AND NOT ({HOLLOW[k]})
+          UNION ALL
+          SELECT up.seq, x.seq, x.parent_seq, IF(up.continues = 1 AND x.continues <> 1, 0, up.continues)
+            FROM up
+            JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = up.parent_seq
+                                AND x.seq < up.hollow_seq AND {HOLLOW[x]}
+        )
+        SELECT up.seq, up.parent_seq, up.continues
+          FROM up
+          LEFT JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = up.parent_seq AND {HOLLOW[x]}
+         WHERE x.seq IS NULL) AS bypass ON bypass.seq = c.seq
+   SET c.parent_seq = bypass.parent_seq, c.continues = bypass.continues
+ WHERE c.tenant = %s AND c.thread_id = %s
+"""
+
+SWEEP_HOLLOW = "DELETE x FROM {checkpoints} x WHERE x.tenant = %s AND x.thread_id = %s AND {HOLLOW[x]}"
+
+TENANT_THREADS = """
+SELECT t.thread_id FROM {threads} t WHERE t.tenant = %s ORDER BY t.thread_id LIMIT %s
+"""
+
+COUNT_NAMED = """
+SELECT COUNT(c.checkpoint_id) FROM {checkpoints} c WHERE c.tenant = %s AND c.thread_id = %s
+"""
+
+# Copying. First whatever is left of an expired destination goes.
+SETTLE_EXPIRED = """
+INSERT INTO {settled} (tenant, token, settled_at)
+SELECT c.tenant, c.token, UTC_TIMESTAMP(6)
+  FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND t.expires_at <= UTC_TIMESTAMP(6) AND c.checkpoint_id IS NOT NULL
+   AND {YOUNG}
+    ON DUPLICATE KEY UPDATE settled_at = UTC_TIMESTAMP(6)
+"""
+
+DELETE_EXPIRED = """
+DELETE c FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND t.expires_at <= UTC_TIMESTAMP(6)
+"""
+
+DROP_EXPIRED = "DELETE FROM {threads} WHERE tenant = %s AND thread_id = %s AND expires_at <= UTC_TIMESTAMP(6)"
+
+LOCK_BOTH = """
+SELECT t.thread_id FROM {threads} t WHERE t.tenant = %s AND t.thread_id IN (%s, %s) ORDER BY t.thread_id FOR UPDATE
+"""
+
+# The source must be there, and be locked, before it is copied in two statements, and the copy must not have been made
+# yet: else error 3141 undoes the batch.
+SOURCE_HELD = """
+SELECT CAST(IF(COUNT(*) = 1 AND NOT EXISTS ({landed}), '1', '') AS JSON) FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+   FOR UPDATE
+"""
+
+COPY_THREAD = """
+INSERT INTO {threads} (tenant, thread_id, last_seq, first_seq, version, created_at, updated_at, expires_at)
+SELECT t.tenant, %s, t.last_seq, t.first_seq, UUID_TO_BIN(UUID()), t.created_at, UTC_TIMESTAMP(6),
+       UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
+  FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id = %s
+"""
+
+COPY_ROWS = """
+INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
+                           metadata, metadata_keys, pending_text, unindexed, oldest_at, created_at)
+SELECT c.tenant, %s, c.seq, c.checkpoint_id, c.parent_seq, c.base_seq, c.continues, c.token, c.payload,
+       c.metadata, c.metadata_keys, COALESCE(c.search_text, c.pending_text),
+       IF(COALESCE(c.search_text, c.pending_text) IS NULL, NULL, 1), c.oldest_at, c.created_at
+  FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.seq >= t.first_seq
+"""
+
+# Rewriting a thread's states: what they are now, and rows put in their places.
+THREADS_WITH_OLD_MESSAGES = """
+SELECT DISTINCT c.thread_id
+  FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id > %s AND c.oldest_at < %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
+ ORDER BY c.thread_id
+ LIMIT %s
+"""
+
+READ_THREAD = """
+SELECT c.seq, c.token, c.payload, c.checkpoint_id, c.base_seq, c.parent_seq, c.metadata, c.metadata_keys, c.created_at,
+       t.version
+  FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND {LIVE}
+ ORDER BY c.seq
+"""
+
+PUT_ROW = """
+INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
+                           metadata, metadata_keys, pending_text, unindexed, oldest_at, created_at)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRow:
+    """A row whose place in its thread is given.
+
+    Args:
+        row: Its values.
+        seq: Its place.
+        base_seq: The place of the row it builds on; its own if it stands by itself.
+        created_at: Its time, as text in UTC.
+    """
+
+    row: NewRow
+    seq: int
+    base_seq: int
+    created_at: str
+
+
+class MaintenanceStatements(Statements):
+    """Removing, copying and rewriting in bulk."""
+
+    def threads_before(self, tenant: str, age_us: int, after: str, limit: int) -> Statement:
+        """Threads begun before a time: id, and whether idle since."""
+        return Statement(self._text(THREADS_BEFORE), (age_us, tenant, after, age_us, limit))
+
+    def expired(self, tenant: str | None, limit: int) -> Statement:
+        """Tenant and id of expired threads, longest expired first."""
+        if tenant is None:
+            return Statement(self._text(EXPIRED), (limit,))
+        return Statement(self._text(EXPIRED_OF_TENANT), (tenant, limit))
+
+    def unname_before(self, tenant: str, thread_id: str, age_us: int) -> Statement:
+        """Take the names from checkpoints older than this, but for the newest."""
+        return Statement(self._text(UNNAME_BEFORE), (tenant, thread_id) * 2 + (age_us,))
+
+    def sweep(self, tenant: str, thread_id: str) -> tuple[Statement, ...]:
+        """Remove all that no named checkpoint needs in a thread."""
+        key = (tenant, thread_id)
+        return (
+            Statement(self._text(SWEEP_LEAVES), key * 3),
+            Statement(self._text(SWEEP_PAYLOADS), key * 3),
+            Statement(self._text(SWEEP_TEXTS), key * 3),
+            Statement(self._text(SWEEP_BYPASS), key * 5),
+            Statement(self._text(SWEEP_HOLLOW), key),
+        )
+
+    def tenant_threads(self, tenant: str, limit: int) -> Statement:
+        """Ids of a tenant's threads, expired ones too."""
+        return Statement(self._text(TENANT_THREADS), (tenant, limit))
+
+    def count_named(self, tenant: str, thread_id: str) -> Statement:
+        """How many checkpoints a thread has."""
+        return Statement(self._text(COUNT_NAMED), (tenant, thread_id))
+
+    def copy_thread(
+        self, tenant: str, source: str, destination: str, ttl_us: int | None, landed: Statement
+    ) -> tuple[Statement, ...]:
+        """Copy a thread; the batch is undone if there is no source, or `landed` finds a row.
+
+        A destination that has not expired is error 1062.
+        """
+        held = self._text(SOURCE_HELD.replace("{landed}", landed.sql))
+        return (
+            Statement(self._text(LOCK_BOTH), (tenant, source, destination)),
+            Statement(held, (*landed.params, tenant, source)),
+            Statement(self._text(SETTLE_EXPIRED), (tenant, destination)),
+            Statement(self._text(DELETE_EXPIRED), (tenant, destination)),
+            Statement(self._text(DROP_EXPIRED), (tenant, destination)),
+            Statement(self._text(COPY_THREAD), (destination, ttl_us, tenant, source)),
+            Statement(self._text(COPY_ROWS), (destination, tenant, source)),
+        )
+
+    def threads_with_old_messages(self, tenant: str, before: str, after: str, limit: int) -> Statement:
+        """Ids of threads with a checkpoint whose oldest message is from before a time."""
+        return Statement(self._text(THREADS_WITH_OLD_MESSAGES), (tenant, after, before, limit))
+
+    def read_thread(self, tenant: str, thread_id: str) -> Statement:
+        """Every row of a thread, oldest first."""
+        return Statement(self._text(READ_THREAD), (tenant, thread_id))
+
+    def put_row(self, tenant: str, thread_id: str, placed: PlacedRow) -> Statement:
+        """Insert a row in a given place of a thread that is locked and was cleared."""
+        checkpoint_id, parent_seq, *rest = placed.row.params
+        values = (placed.seq, checkpoint_id, parent_seq, placed.base_seq, *rest, placed.created_at)
+        return Statement(self._text(PUT_ROW), (tenant, thread_id, *values))

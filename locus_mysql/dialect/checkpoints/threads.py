@@ -1,0 +1,202 @@
+"""Statements about threads."""
+
+from __future__ import annotations
+
+from ..statement import Statement
+from ..template import Statements
+
+# Take the next seq of a thread, making the thread if there is none. An expired thread starts anew: rows below
+# first_seq are no longer its. The assignments run left to right; expires_at must come after those that read it.
+TAKE_SEQ = """
+INSERT INTO {threads} (tenant, thread_id, last_seq, first_seq, version, created_at, updated_at, expires_at)
+VALUES (%s, %s, LAST_INSERT_ID(1), 1, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6),
+        UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND)
+ON DUPLICATE KEY UPDATE
+  first_seq  = IF(expires_at <= UTC_TIMESTAMP(6), last_seq + 1, first_seq),
+  created_at = IF(expires_at <= UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), created_at),
+  last_seq   = LAST_INSERT_ID(last_seq + 1),
+  version    = %s,
+  updated_at = UTC_TIMESTAMP(6),
+  expires_at = UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
+"""
+
+# The same for a thread that must be there and not expired, because the save builds on a state of it.
+TAKE_SEQ_OF_LIVE = """
+UPDATE {threads}
+   SET last_seq   = LAST_INSERT_ID(last_seq + 1),
+       version    = %s,
+       updated_at = UTC_TIMESTAMP(6),
+       expires_at = UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
+ WHERE tenant = %s AND thread_id = %s AND (expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6))
+"""
+
+# The same if nobody has written to the thread since its version was this.
+TAKE_SEQ_IF_UNCHANGED = f"{TAKE_SEQ_OF_LIVE.rstrip()} AND version = %s\n"
+
+# Lock a thread for a write that saves nothing. The last insert id becomes 1 if its version was the one known.
+LOCK = """
+UPDATE {threads} SET version = IF(LAST_INSERT_ID(version = %s) >= 0, %s, version)
+ WHERE tenant = %s AND thread_id = %s AND (expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6))
+"""
+
+# The same for a thread that may have expired. The last insert id becomes 1 if it has not.
+LOCK_ANY = """
+UPDATE {threads}
+   SET version = IF(LAST_INSERT_ID(expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6)) >= 0, %s, version)
+ WHERE tenant = %s AND thread_id = %s
+"""
+
+# The same for a thread that has expired, or has not been saved to for longer than this.
+LOCK_IDLE = """
+UPDATE {threads} SET version = %s
+ WHERE tenant = %s AND thread_id = %s
+   AND (expires_at <= UTC_TIMESTAMP(6) OR updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND)
+"""
+
+# The same if nobody has written to the thread since its version was this.
+LOCK_UNCHANGED = "UPDATE {threads} SET version = %s WHERE tenant = %s AND thread_id = %s AND version = %s"
+
+# Did the statement before lock a thread? If not, this fails with error 3141, which undoes the batch: without the lock,
+# another process may make the thread at any moment, and nothing may then be done to it.
+HELD = "SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)"
+
+# The same, if the batch was not carried out yet: a first try whose answer was lost may have been, while the second one
+# waited for the lock; or it arrives late, when the second one has been.
+HELD_ONCE = "SELECT CAST(IF(ROW_COUNT() > 0 AND NOT EXISTS ({landed}), '1', '') AS JSON)"
+
+# A thread's row for checkpoints that have none. Their order is that of their seqs.
+ADOPT = """
+INSERT INTO {threads} (tenant, thread_id, last_seq, first_seq, version, created_at, updated_at, expires_at)
+SELECT found.tenant, found.thread_id, found.newest, found.oldest, %s, found.created_at, UTC_TIMESTAMP(6),
+       UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
+  FROM (SELECT c.tenant, c.thread_id, MAX(c.seq) AS newest, MIN(c.seq) AS oldest, MIN(c.created_at) AS created_at
+          FROM {checkpoints} c
+         WHERE c.tenant = %s AND c.thread_id = %s
+         GROUP BY c.tenant, c.thread_id) AS found
+    ON DUPLICATE KEY UPDATE
+       last_seq = GREATEST(last_seq, found.newest), version = %s
+"""
+
+# Threads whose checkpoints have no thread's row. No statement here leaves such behind; damage may.
+ORPHANED = """
+SELECT DISTINCT c.thread_id
+  FROM {checkpoints} c
+  LEFT JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND t.thread_id IS NULL
+ LIMIT %s
+"""
+
+# Is the thread as it was?
+UNCHANGED = """
+SELECT 1 FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id = %s AND t.version = %s
+   AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+"""
+
+# A thread without checkpoints is no thread.
+DROP_IF_EMPTY = """
+DELETE FROM {threads}
+ WHERE tenant = %s AND thread_id = %s
+   AND NOT EXISTS (SELECT 1 FROM {checkpoints} c
+                    WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL)
+"""
+
+DROP = "DELETE FROM {threads} WHERE tenant = %s AND thread_id = %s"
+
+# Walks the index recent backwards, which ends with thread_id: both in one direction, or all threads would be sorted.
+LIST = """
+SELECT t.thread_id
+  FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id LIKE %s
+   AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+ ORDER BY t.updated_at DESC, t.thread_id DESC
+ LIMIT %s OFFSET %s
+"""
+
+COUNT = """
+SELECT COUNT(*)
+  FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id LIKE %s
+   AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+"""
+
+
+class ThreadStatements(Statements):
+    """Locking, listing and counting threads."""
+
+    def take_seq(self, tenant: str, thread_id: str, version: bytes, ttl_us: int | None) -> Statement:
+        """The thread's next seq, as last insert id; makes or revives the thread."""
+        return Statement(self._text(TAKE_SEQ), (tenant, thread_id, version, ttl_us, version, ttl_us))
+
+    def take_seq_of_live(self, tenant: str, thread_id: str, version: bytes, ttl_us: int | None) -> Statement:
+        """The thread's next seq, as last insert id; changes nothing if there is no live thread."""
+        return Statement(self._text(TAKE_SEQ_OF_LIVE), (version, ttl_us, tenant, thread_id))
+
+    def take_seq_if_unchanged(
+        self, tenant: str, thread_id: str, version: bytes, ttl_us: int | None, known_version: bytes
+    ) -> Statement:
+        """As `take_seq_of_live`, if the thread's version still is the known one."""
+        return Statement(self._text(TAKE_SEQ_IF_UNCHANGED), (version, ttl_us, tenant, thread_id, known_version))
+
+    def lock(self, tenant: str, thread_id: str, version: bytes, known_version: bytes = b"") -> Statement:
+        """Lock a live thread until the transaction ends, and give it another version. A `guard` must follow.
+
+        Args:
+            tenant: The thread's tenant.
+            thread_id: The thread.
+            version: The version it then has.
+            known_version: The version it may have had; if it had, the last insert id is 1.
+        """
+        return Statement(self._text(LOCK), (known_version, version, tenant, thread_id))
+
+    def lock_any(self, tenant: str, thread_id: str, version: bytes) -> Statement:
+        """As `lock`, also if the thread has expired; if it has not, the last insert id is 1."""
+        return Statement(self._text(LOCK_ANY), (version, tenant, thread_id))
+
+    def lock_idle(self, tenant: str, thread_id: str, version: bytes, age_us: int) -> Statement:
+        """As `lock`, for a thread that has expired or was not saved to for longer than an age."""
+        return Statement(self._text(LOCK_IDLE), (version, tenant, thread_id, age_us))
+
+    def lock_unchanged(self, tenant: str, thread_id: str, version: bytes, known_version: bytes) -> Statement:
+        """As `lock`, for a thread whose version still is the known one."""
+        return Statement(self._text(LOCK_UNCHANGED), (version, tenant, thread_id, known_version))
+
+    def guard(self, landed: Statement | None = None) -> Statement:
+        """Undo the batch unless the statement before locked a thread, and `landed` finds nothing."""
+        if landed is None:
+            return Statement(HELD)
+        return Statement(HELD_ONCE.replace("{landed}", landed.sql), landed.params)
+
+    def adopt(self, tenant: str, thread_id: str, version: bytes, ttl_us: int | None) -> Statement:
+        """See to it that the thread's row covers all its checkpoints."""
+        return Statement(self._text(ADOPT), (version, ttl_us, tenant, thread_id, version))
+
+    def orphaned(self, tenant: str, limit: int) -> Statement:
+        """Ids of threads that have checkpoints but no row of their own."""
+        return Statement(self._text(ORPHANED), (tenant, limit))
+
+    def unchanged(self, tenant: str, thread_id: str, version: bytes) -> Statement:
+        """A row if the thread is live and nobody has written to it since its version was this."""
+        return Statement(self._text(UNCHANGED), (tenant, thread_id, version))
+
+    def drop_if_empty(self, tenant: str, thread_id: str) -> Statement:
+        """Remove the thread if it has no checkpoint left."""
+        return Statement(self._text(DROP_IF_EMPTY), (tenant, thread_id, tenant, thread_id))
+
+    def drop(self, tenant: str, thread_id: str) -> Statement:
+        """Remove the thread's row."""
+        return Statement(self._text(DROP), (tenant, thread_id))
+
+    def list(self, tenant: str, pattern: str, limit: int, offset: int = 0) -> Statement:
+        """Ids of threads, most recently saved first."""
+        return Statement(self._text(LIST), (tenant, like(pattern), limit, offset))
+
+    def count(self, tenant: str, pattern: str) -> Statement:
+        """How many threads match."""
+        return Statement(self._text(COUNT), (tenant, like(pattern)))
+
+
+def like(glob: str) -> str:
+    """The LIKE pattern of a glob in which only ``*`` and ``?`` have a meaning."""
+    escaped = glob.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return escaped.replace("*", "%").replace("?", "_")

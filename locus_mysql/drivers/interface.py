@@ -1,0 +1,177 @@
+"""What a driver is: the only code that talks to a client library.
+
+A driver opens connections; a connection runs statements and gives back results in one form, whatever the
+library: rows as tuples, text as ``str``, binary and BLOB columns as ``bytes``, JSON columns as ``str``,
+DATETIME and TIMESTAMP as naive ``datetime``, DATE and TIME as text. ``affected`` counts rows that changed,
+not rows that matched. Errors come as `ServerError` (the server answered with a number) or `ConnectionLost`
+(it did not answer). Nothing above this layer sees a library's own types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from ..config import MySQLConfig
+    from ..dialect.statement import Statement
+
+Value: TypeAlias = str | bytes | int | float | Decimal | datetime | None
+Row: TypeAlias = tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one statement brought back.
+
+    Args:
+        rows: What it found.
+        affected: How many rows it changed.
+        last_insert_id: What ``LAST_INSERT_ID`` gives after it.
+        columns: How many columns the answer had, none if it was no set of rows. No part of the comparison with others.
+    """
+
+    rows: Sequence[Row] = ()
+    affected: int = 0
+    last_insert_id: int = 0
+    columns: int = field(default=0, compare=False)
+
+
+class DriverError(Exception):
+    """Base of what a driver raises."""
+
+
+class ServerError(DriverError):
+    """The server refused a statement or a connection.
+
+    Args:
+        errno: MySQL's error number, https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
+        message: The server's own words.
+    """
+
+    def __init__(self, errno: int, message: str) -> None:
+        super().__init__(f"[{errno}] {message}")
+        self.errno = errno
+        self.message = message
+
+
+class ConnectionLost(DriverError):
+    """The connection broke, timed out or could not be made: whether a statement was carried out is unknown.
+
+    Args:
+        message: What was being done, and how it failed.
+        connecting: True when no connection was made, so nothing was sent.
+    """
+
+    def __init__(self, message: str, *, connecting: bool = False) -> None:
+        super().__init__(message)
+        self.connecting = connecting
+
+
+class PacketTooLarge(DriverError):
+    """A statement is larger than the server accepts; nothing was sent.
+
+    Args:
+        size_bytes: The packet it needs.
+        limit_bytes: The server's ``max_allowed_packet``.
+    """
+
+    def __init__(self, size_bytes: int, limit_bytes: int) -> None:
+        super().__init__(f"A statement of {size_bytes} bytes exceeds max_allowed_packet, {limit_bytes} bytes.")
+        self.size_bytes = size_bytes
+        self.limit_bytes = limit_bytes
+
+
+class SyncConnection(Protocol):
+    """A connection used by one thread at a time."""
+
+    #: The server's own version text, from the handshake.
+    server_version: str
+    #: The largest packet the server accepts, in bytes, as it was when the connection was made.
+    max_allowed_packet: int
+
+    @property
+    def closed(self) -> bool:
+        """True once the connection was closed, aborted or lost: it must not be used again."""
+
+    def execute(self, statements: Sequence[Statement]) -> list[Result]:
+        """Send the statements in one packet and return one result each; the first error ends the rest.
+
+        Without ``config.pipeline`` they go one by one. After a `ServerError` the connection can be used again
+        unless ``closed`` is set, and a transaction that was open still is. An answer that is not one result for each
+        statement, of the shape it expects (`Statement.brings_rows`), is a `ConnectionLost`.
+        """
+
+    def ping(self) -> None:
+        """Raise `ConnectionLost` if the server is gone."""
+
+    def close(self) -> None:
+        """Say goodbye and close; never raises."""
+
+    def abort(self) -> None:
+        """Drop the socket at once, in whatever state it is; never raises, never waits."""
+
+    def interrupt(self) -> None:
+        """End a call that another thread is making: it raises `ConnectionLost` at once. Never raises, never waits."""
+
+
+class AsyncConnection(Protocol):
+    """A connection used by one task of one event loop at a time."""
+
+    server_version: str
+    max_allowed_packet: int
+
+    @property
+    def closed(self) -> bool:
+        """As `SyncConnection.closed`."""
+
+    async def execute(self, statements: Sequence[Statement]) -> list[Result]:
+        """As `SyncConnection.execute`. When the task is cancelled, the connection is aborted."""
+
+    async def ping(self) -> None:
+        """As `SyncConnection.ping`."""
+
+    async def close(self) -> None:
+        """As `SyncConnection.close`."""
+
+    def abort(self) -> None:
+        """As `SyncConnection.abort`; works also when the event loop is closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where one server listens: a host and port, or the path of a Unix socket."""
+
+    host: str
+    port: int
+    unix_socket: str | None = None
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.unix_socket or f"{host}:{self.port}"
+
+
+class Driver(Protocol):
+    """Opens connections through one client library.
+
+    The library is imported by `connect` and `connect_async`, or by a factory that `register_driver` was
+    given, never when this package is imported.
+    """
+
+    name: str
+
+    def connect(self, config: MySQLConfig, endpoint: Endpoint) -> SyncConnection:
+        """Open a connection for a thread.
+
+        Raises:
+            ServerError: The server refused the user, the database or the session's settings.
+            ConnectionLost: The server could not be reached.
+            SetupError: Its subclass says what to correct: the server is none we support, offers no TLS or a
+                certificate that is not trusted, the library is missing, or has no such side.
+        """
+
+    async def connect_async(self, config: MySQLConfig, endpoint: Endpoint) -> AsyncConnection:
+        """Open a connection for a task of the running event loop. Raises as `connect` does."""

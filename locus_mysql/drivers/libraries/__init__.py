@@ -1,0 +1,1 @@
+"""One module for each client library; the only place that imports it."""

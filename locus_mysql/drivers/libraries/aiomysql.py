@@ -1,0 +1,75 @@
+"""aiomysql: asynchronous; its synchronous side is PyMySQL, on which it is built."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from ...config import MySQLConfig
+from ..interface import AsyncConnection, Endpoint, SyncConnection
+from ..login.pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login
+from ..wire.awaited import AsyncAdapter
+from .pymysql import PyMySQLConnection
+
+
+class AiomysqlConnection(AsyncAdapter):
+    """A connection of aiomysql."""
+
+    async def log_in(self) -> None:
+        """See `AsyncAdapter.log_in`."""
+        config, endpoint = self.config, self.endpoint
+        self.library = library = _connection_class()(
+            host=endpoint.host,
+            port=endpoint.port,
+            unix_socket=endpoint.unix_socket,
+            user=config.user,
+            # Sent as Latin-1: so that UTF-8 arrives, as from MySQL's own client.
+            password=config.password.get_secret_value().encode().decode("latin-1"),
+            db=config.database,
+            charset="utf8mb4",
+            autocommit=None,
+            local_infile=False,
+            program_name="locus-mysql",
+            ssl=self.tls,
+        )
+        if not config.pipeline:
+            library.client_flag &= ~CLIENT_MULTI_STATEMENTS  # aiomysql always sets it
+        before_login(library, self)
+        await library._connect()
+        after_login(library)
+
+    def discard(self) -> None:
+        """See `AsyncAdapter.discard`. With a writer, it would warn and close it when it is freed."""
+        if self.library is not None:
+            self.library._writer = self.library._reader = None
+
+    def transport(self) -> Any:
+        """See `AsyncAdapter.transport`."""
+        writer = getattr(self.library, "_writer", None)
+        return None if writer is None else writer.transport
+
+
+@cache
+def _connection_class() -> Any:
+    from aiomysql.connection import Connection
+
+    class QuietConnection(Connection):  # type: ignore[misc,unused-ignore]
+        def __del__(self) -> None:
+            """Say nothing: aiomysql's own warns, and fails if the event loop is closed. Asyncio warns by itself."""
+
+    return QuietConnection
+
+
+class AiomysqlDriver:
+    """The driver ``aiomysql``."""
+
+    name = "aiomysql"
+    library = "aiomysql"
+
+    def connect(self, config: MySQLConfig, endpoint: Endpoint) -> SyncConnection:
+        """See `base.Driver.connect`."""
+        return PyMySQLConnection.open(config, endpoint)
+
+    async def connect_async(self, config: MySQLConfig, endpoint: Endpoint) -> AsyncConnection:
+        """See `base.Driver.connect_async`."""
+        return await AiomysqlConnection.open(config, endpoint)

@@ -1,0 +1,72 @@
+"""asyncmy: asynchronous only, written in Cython."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...config import MySQLConfig
+from ...errors import ConfigError
+from ..interface import AsyncConnection, Endpoint, SyncConnection
+from ..login.pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login
+from ..wire.awaited import AsyncAdapter
+
+
+class AsyncmyConnection(AsyncAdapter):
+    """A connection of asyncmy."""
+
+    async def log_in(self) -> None:
+        """See `AsyncAdapter.log_in`."""
+        from asyncmy.connection import Connection
+
+        config, endpoint = self.config, self.endpoint
+        make: Any = Connection  # its stub lacks what is used here
+        self.library = library = make(
+            host=endpoint.host,
+            port=endpoint.port,
+            unix_socket=endpoint.unix_socket,
+            user=config.user,
+            password=config.password.get_secret_value().encode(),  # str would be sent as Latin-1
+            database=config.database,
+            charset="utf8mb4",
+            autocommit=None,
+            local_infile=False,
+            connect_timeout=config.connect_timeout_s,
+            program_name="locus-mysql",
+            ssl=self.tls,
+        )
+        if not config.pipeline:
+            library._client_flag &= ~CLIENT_MULTI_STATEMENTS  # asyncmy always sets it
+        library._secure = self.private  # before 0.2.14 it does not know of TLS, and a full login fails there
+        before_login(library, self)
+        await library.connect()
+        after_login(library)
+
+    def discard(self) -> None:
+        """See `AsyncAdapter.discard`."""
+        if self.library is not None:
+            self.library._connected = False
+
+    def transport(self) -> Any:
+        """See `AsyncAdapter.transport`."""
+        transport = getattr(self.library, "_transport", None)
+        if transport is None:  # before 0.2.12 it had a stream
+            transport = getattr(getattr(self.library, "_writer", None), "transport", None)
+        return transport
+
+
+class AsyncmyDriver:
+    """The driver ``asyncmy``."""
+
+    name = "asyncmy"
+    library = "asyncmy"
+
+    def connect(self, config: MySQLConfig, endpoint: Endpoint) -> SyncConnection:
+        """Refuse: asyncmy has no synchronous side."""
+        raise ConfigError(
+            "The driver asyncmy works only with async calls. For synchronous calls use the driver "
+            "mysql-connector, pymysql or aiomysql."
+        )
+
+    async def connect_async(self, config: MySQLConfig, endpoint: Endpoint) -> AsyncConnection:
+        """See `base.Driver.connect_async`."""
+        return await AsyncmyConnection.open(config, endpoint)

@@ -1,0 +1,66 @@
+"""PyMySQL: blocking; its asynchronous side runs each connection in a thread of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...config import MySQLConfig
+from ..interface import AsyncConnection, Endpoint, SyncConnection
+from ..login.pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login
+from ..wire.blocking import SyncAdapter
+from ..wire.deadlines import connect
+from ..wire.threaded import ThreadedConnection
+
+
+class PyMySQLConnection(SyncAdapter):
+    """A connection of PyMySQL."""
+
+    def log_in(self) -> None:
+        """See `SyncAdapter.log_in`."""
+        from pymysql.connections import Connection
+
+        config, endpoint = self.config, self.endpoint
+        self.library = Connection(
+            host=endpoint.host,
+            port=endpoint.port,
+            unix_socket=endpoint.unix_socket,
+            user=config.user,
+            password=config.password.get_secret_value().encode(),  # str becomes Latin-1
+            database=config.database,
+            charset="utf8mb4",
+            client_flag=CLIENT_MULTI_STATEMENTS if config.pipeline else 0,
+            autocommit=None,
+            local_infile=False,
+            program_name="locus-mysql",
+            ssl=self.tls,
+            ssl_disabled=self.tls is None,
+            defer_connect=True,
+        )
+        self.library._secure = self.private  # as it finds out where it makes the socket
+        before_login(self.library, self)
+        self.library.connect(connect(endpoint, self.connected_by))
+        after_login(self.library)
+
+    def discard(self) -> None:
+        """See `SyncAdapter.discard`."""
+        if self.library is not None:
+            self.library._force_close()
+
+    def socket(self) -> Any:
+        """See `Adapter.socket`."""
+        return None if self.library is None else self.library._sock
+
+
+class PyMySQLDriver:
+    """The driver ``pymysql``."""
+
+    name = "pymysql"
+    library = "pymysql"
+
+    def connect(self, config: MySQLConfig, endpoint: Endpoint) -> SyncConnection:
+        """See `base.Driver.connect`."""
+        return PyMySQLConnection.open(config, endpoint)
+
+    async def connect_async(self, config: MySQLConfig, endpoint: Endpoint) -> AsyncConnection:
+        """See `base.Driver.connect_async`."""
+        return await ThreadedConnection.open(PyMySQLConnection, config, endpoint)

@@ -1,0 +1,169 @@
+"""Connector/Python's connections, with what its options cannot say.
+
+- The server is judged, and TLS settled, between its greeting and the login.
+- The blocking side logs in on our socket, which has a deadline.
+- TLS uses our context, with the host name (which the asynchronous side forgets), on Unix sockets too.
+- Without TLS, a full ``caching_sha2_password`` login encrypts the password with the server's public key. As
+  it comes, Connector/Python sends it in clear text there, and is then refused.
+- Queries have no attributes.
+- Nothing is sent after the login; `session.SETUP` does that in one round trip.
+
+The classes are made on first use, because their base classes are the library's.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from .plain_login import CACHING_SHA2, FULL_LOGIN, REQUEST_PUBLIC_KEY, encrypt_password
+
+#: With it, each query would have to begin with its attributes; `commands.query` sends none.
+_QUERY_ATTRIBUTES = 1 << 27
+
+_AUTH_SWITCH, _AUTH_MORE_DATA = 0xFE, 0x01
+
+
+@cache
+def blocking_class() -> Any:
+    """`mysql.connector.connection.MySQLConnection` with our hooks."""
+    from mysql.connector.authentication import MySQLAuthenticator
+    from mysql.connector.connection import MySQLConnection
+    from mysql.connector.constants import ClientFlag
+    from mysql.connector.protocol import MySQLProtocol
+
+    class Authenticator(MySQLAuthenticator):  # type: ignore[misc,unused-ignore]
+        nonce: bytes
+        private: bool
+        check_login: Callable[[str], None]
+
+        def _handle_server_response(self, sock: Any, pkt: bytes) -> Any:
+            if pkt[4] == _AUTH_SWITCH and len(pkt) > 5:
+                plugin, nonce = MySQLProtocol.parse_auth_switch_request(pkt)
+                self.check_login(plugin)
+                if plugin == CACHING_SHA2 and not self.private:
+                    self.nonce = bytes(nonce)
+                    self._switch_auth_strategy(plugin)
+                    strategy: Any = self._auth_strategy
+                    pkt = strategy.auth_switch_response(sock, nonce, **self._plugin_config)
+            if not self.private and _asks_for_password(self._auth_strategy, pkt):
+                sock.send(REQUEST_PUBLIC_KEY)
+                public_key = bytes(sock.recv()[5:])
+                sock.send(encrypt_password(self._passwords[1], self.nonce, public_key))
+                pkt = bytes(sock.recv())
+            return super()._handle_server_response(sock, pkt)
+
+    class Connection(MySQLConnection):  # type: ignore[misc,unused-ignore]
+        judge: Callable[[str, bool], None]
+        check_login: Callable[[str], None]
+        tls: ssl.SSLContext | None
+        tls_host: str
+        private: bool
+        open_socket: Callable[[], Any]
+
+        def _get_connection(self) -> Any:
+            carrier: Any = super()._get_connection()
+
+            def open_connection() -> None:
+                del carrier.open_connection  # it would keep the connection from being freed at once
+                carrier.sock = self.open_socket()
+
+            carrier.open_connection = open_connection
+            return carrier
+
+        def _do_handshake(self) -> None:
+            self._ssl_disabled = self.tls is None
+            super()._do_handshake()
+            self._client_flags &= ~_QUERY_ATTRIBUTES
+            greeting: Any = self._handshake
+            self.judge(_text(greeting["server_version_original"]), bool(greeting["capabilities"] & ClientFlag.SSL))
+            _use_tls_blocking(self._socket, self.tls, self.tls_host)
+            self.check_login(greeting["auth_plugin"])
+            self._authenticator = authenticator = Authenticator()
+            authenticator.nonce = bytes(greeting["auth_data"])
+            authenticator.private, authenticator.check_login = self.private, self.check_login
+
+        def _post_connection(self) -> None:
+            pass
+
+    return Connection
+
+
+@cache
+def awaited_class() -> Any:
+    """`mysql.connector.aio.connection.MySQLConnection` with our hooks."""
+    from mysql.connector.aio.authentication import MySQLAuthenticator
+    from mysql.connector.aio.connection import MySQLConnection
+    from mysql.connector.aio.protocol import MySQLProtocol
+    from mysql.connector.constants import ClientFlag
+
+    class Authenticator(MySQLAuthenticator):  # type: ignore[misc,unused-ignore]
+        nonce: bytes
+        private: bool
+        check_login: Callable[[str], None]
+
+        async def _handle_server_response(self, sock: Any, pkt: bytes) -> Any:
+            if pkt[4] == _AUTH_SWITCH and len(pkt) > 5:
+                plugin, nonce = MySQLProtocol.parse_auth_switch_request(pkt)
+                self.check_login(plugin)
+                if plugin == CACHING_SHA2 and not self.private:
+                    self.nonce = bytes(nonce)
+                    self._switch_auth_strategy(plugin)
+                    strategy: Any = self._auth_strategy
+                    pkt = await strategy.auth_switch_response(sock, nonce, **self._plugin_config)
+            if not self.private and _asks_for_password(self._auth_strategy, pkt):
+                await sock.write(REQUEST_PUBLIC_KEY)
+                public_key = bytes((await sock.read())[5:])
+                await sock.write(encrypt_password(self._passwords[1], self.nonce, public_key))
+                pkt = bytes(await sock.read())
+            return await super()._handle_server_response(sock, pkt)
+
+    class Connection(MySQLConnection):  # type: ignore[misc,unused-ignore]
+        judge: Callable[[str, bool], None]
+        check_login: Callable[[str], None]
+        tls: ssl.SSLContext | None
+        tls_host: str
+        private: bool
+
+        async def _do_handshake(self) -> None:
+            self._ssl_disabled = self.tls is None
+            await super()._do_handshake()
+            self._client_flags &= ~_QUERY_ATTRIBUTES
+            greeting: Any = self._handshake
+            self.judge(_text(greeting["server_version_original"]), bool(greeting["capabilities"] & ClientFlag.SSL))
+            _use_tls_awaited(self._socket, self.tls, self.tls_host)
+            self.check_login(greeting["auth_plugin"])
+            self._authenticator = authenticator = Authenticator()
+            authenticator.nonce = bytes(greeting["auth_data"])
+            authenticator.private, authenticator.check_login = self.private, self.check_login
+
+        async def _post_connection(self) -> None:
+            pass
+
+    return Connection
+
+
+def _asks_for_password(strategy: Any, pkt: bytes) -> bool:
+    return strategy.name == CACHING_SHA2 and pkt[4] == _AUTH_MORE_DATA and bytes(pkt[5:]) == FULL_LOGIN
+
+
+def _use_tls_blocking(sock: Any, tls: ssl.SSLContext | None, host: str) -> None:
+    def switch_to_ssl(context: ssl.SSLContext, *_: object) -> None:
+        sock.sock = context.wrap_socket(sock.sock, server_hostname=host)
+
+    sock.build_ssl_context = lambda **_: tls
+    sock.switch_to_ssl = switch_to_ssl
+
+
+def _use_tls_awaited(sock: Any, tls: ssl.SSLContext | None, host: str) -> None:
+    async def switch_to_ssl(context: ssl.SSLContext) -> None:
+        await sock._writer.start_tls(context, server_hostname=host)
+
+    sock.build_ssl_context = lambda **_: tls
+    sock.switch_to_ssl = switch_to_ssl
+
+
+def _text(version: str | bytes) -> str:
+    return version if isinstance(version, str) else version.decode("latin-1")

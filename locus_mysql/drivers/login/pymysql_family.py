@@ -1,0 +1,43 @@
+"""What PyMySQL, aiomysql and asyncmy have in common: the latter two are PyMySQL's code made asynchronous.
+
+Their connections share the attributes used here. Those with an underscore are not public: what is called before and
+during the login.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..wire.adapter import Adapter
+
+CLIENT_SSL = 1 << 11
+CLIENT_MULTI_STATEMENTS = 1 << 16
+
+
+def before_login(library: Any, adapter: Adapter) -> None:
+    """Have the adapter judge the server between its greeting and the login, and check the way it wants to be answered.
+
+    Args:
+        library: The library's connection, not connected yet.
+        adapter: May raise, which ends the attempt before anything was sent.
+    """
+    log_in = library._request_authentication
+    answer = library._process_auth
+
+    def judged_login() -> Any:
+        adapter.judge(library.server_version, bool(library.server_capabilities & CLIENT_SSL))
+        adapter.check_login(getattr(library, "_server_auth_plugin", ""))  # aiomysql: what the greeting proposes
+        return log_in()
+
+    def guarded_answer(plugin: bytes, *request: Any) -> Any:  # PyMySQL 1.2.4 passes one argument more
+        adapter.check_login(plugin.decode("latin-1"))
+        return answer(plugin, *request)
+
+    library._request_authentication = judged_login
+    library._process_auth = guarded_answer
+
+
+def after_login(library: Any) -> None:
+    """Take the hooks out; they would keep the connection from being freed at once."""
+    library.__dict__.pop("_request_authentication", None)
+    library.__dict__.pop("_process_auth", None)

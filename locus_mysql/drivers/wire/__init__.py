@@ -1,0 +1,1 @@
+"""Speaking MySQL's protocol: literals, commands, results, and the three ways of waiting for them."""

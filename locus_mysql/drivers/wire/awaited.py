@@ -1,0 +1,153 @@
+"""Opening, sending, failing and closing on a library's asyncio transport; an adapter adds how its library logs in."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from abc import abstractmethod
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Self
+
+from ...config import MySQLConfig
+from ...dialect.statement import Statement
+from ..failures import translate
+from ..interface import ConnectionLost, Endpoint, Result
+from ..login.tls import NoTLSOffered, no_tls, tls_attempts
+from . import session
+from .adapter import Adapter, as_loss
+from .commands import PING, QUIT, query
+from .conversation import Conversation
+from .sockets import abort_transport, configure, guard_at_fork, unread_check
+
+
+class AsyncAdapter(Adapter):
+    """Base of the adapters of libraries on asyncio. One belongs to the event loop that opened it."""
+
+    _conversation: Conversation
+
+    def __init__(self, config: MySQLConfig, endpoint: Endpoint, tls: ssl.SSLContext | None) -> None:
+        super().__init__(config, endpoint, tls)
+        # Asyncio does not tell when a packet was sent: `limit_s` is one limit for sending and answer.
+        self._loop = asyncio.get_running_loop()
+
+    @classmethod
+    async def open(cls, config: MySQLConfig, endpoint: Endpoint) -> Self:
+        """Connect, log in and set the session up."""
+        cancelled_before = _cancellations()
+        connected_by = asyncio.get_running_loop().time() + config.connect_timeout_s
+        for tls in tls_attempts(config, endpoint):
+            connection = cls(config, endpoint, tls)
+            try:
+                async with asyncio.timeout_at(connected_by):
+                    await connection.log_in()
+                    configure(connection.socket())
+                    guard_at_fork(connection)
+                    connection._conversation = Conversation(
+                        connection.transport(), connection._loop, unread_check(connection.socket())
+                    )
+                    results = await connection._send_each(connection.packets(session.SETUP))
+                connection.check_results(session.SETUP, results)
+                connection.max_allowed_packet = session.max_allowed_packet(results)
+            except NoTLSOffered:
+                connection.abort()
+                continue
+            except Exception as error:
+                connection._check_cancelled(cancelled_before)
+                failure = translate(error, endpoint, connecting=True)
+                connection.abort()
+                raise failure from None
+            except BaseException:
+                connection.abort()
+                raise
+            return connection
+        raise no_tls(config, endpoint)
+
+    async def execute(self, statements: Sequence[Statement]) -> list[Result]:
+        """See `base.AsyncConnection.execute`."""
+        packets = self.packets(statements)
+        self._check_loop()
+        try:
+            results = await self._send_each(packets)
+        except Exception as error:
+            raise self.failure(error) from None
+        except BaseException:  # also a cancelled task: the answer is on its way and would be taken for the next one's
+            self.abort()
+            raise
+        return self.check_results(statements, results)
+
+    async def ping(self) -> None:
+        """See `base.AsyncConnection.ping`."""
+        self.packets(())
+        self._check_loop()
+        try:
+            self.check_pong(await self._conversation.ask(PING, self._loop.time() + self.limit_s))
+        except Exception as error:
+            self.abort()
+            raise as_loss(error, self.endpoint) from None
+        except BaseException:
+            self.abort()
+            raise
+
+    async def close(self) -> None:
+        """See `base.AsyncConnection.close`."""
+        polite = not self.closed and asyncio.get_running_loop() is self._loop
+        transport = self.transport()
+        try:
+            self.closed = True
+            if polite:
+                with suppress(Exception):
+                    self._conversation.tell(QUIT)
+        finally:
+            abort_transport(transport, self._loop)
+            self.abort()
+
+    def abort(self) -> None:
+        """See `base.AsyncConnection.abort`."""
+        self.closed = True
+        with suppress(Exception):
+            abort_transport(self.transport(), self._loop)
+            self.discard()
+
+    def socket(self) -> Any:
+        """The socket as asyncio shows it, or None while there is none."""
+        transport = self.transport()
+        return None if transport is None else transport.get_extra_info("socket")
+
+    async def _send_each(self, packets: Sequence[bytes]) -> list[Result]:
+        deadline = self._loop.time() + self.limit_s
+        results = []
+        for packet in packets:
+            results += await self._conversation.ask(query(packet), deadline)
+        return results
+
+    def _check_cancelled(self, before: int) -> None:
+        """Cancel if the task was meant to be: Connector/Python 9.2 makes a timeout of a cancellation."""
+        if _cancellations() > before:
+            self.abort()
+            raise asyncio.CancelledError
+
+    def _check_loop(self) -> None:
+        if asyncio.get_running_loop() is not self._loop:
+            self.abort()
+            raise ConnectionLost(
+                f"The connection to MySQL at {self.endpoint} belongs to another event loop and was dropped."
+            )
+
+    @abstractmethod
+    def transport(self) -> Any:
+        """The asyncio transport in use, or None while there is none."""
+
+    @abstractmethod
+    async def log_in(self) -> None:
+        """Connect and authenticate; call `judge` in between."""
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Leave the library nothing to clean up; the transport was aborted."""
+
+
+def _cancellations() -> int:
+    """How often the running task was asked to end."""
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()

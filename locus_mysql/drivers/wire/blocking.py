@@ -1,0 +1,145 @@
+"""Opening, sending, failing and closing on a library's socket; an adapter adds how its library logs in."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from time import monotonic
+from typing import Self
+
+from ...config import MySQLConfig
+from ...dialect.statement import Statement
+from ..failures import translate
+from ..interface import Endpoint, Result
+from ..login.tls import NoTLSOffered, no_tls, tls_attempts
+from . import session
+from .adapter import GOODBYE_S, Adapter, as_loss
+from .commands import PING, QUIT, Command, query
+from .deadlines import BoundedSocket
+from .results import ResultReader, unasked
+from .sockets import guard_at_fork, shut, unread_check
+
+#: Most that is read at once; a TLS record has a quarter, so none of it stays behind in the cipher.
+_PIECE_BYTES = 65_536
+
+
+class SyncAdapter(Adapter):
+    """Base of the adapters of libraries that block."""
+
+    #: When connecting and setting the session up must be done, by the monotonic clock.
+    connected_by: float
+    _sock: BoundedSocket
+    _unread: Callable[[], object]
+
+    @classmethod
+    def open(cls, config: MySQLConfig, endpoint: Endpoint, started: Callable[[Self], object] | None = None) -> Self:
+        """Connect, log in and set the session up.
+
+        Args:
+            config: How.
+            endpoint: Where.
+            started: Told of the connection before the first byte, so that another thread can abort it.
+        """
+        connected_by = monotonic() + config.connect_timeout_s
+        for tls in tls_attempts(config, endpoint):
+            connection = cls(config, endpoint, tls)
+            connection.connected_by = connected_by
+            if started is not None:
+                started(connection)
+            try:
+                connection.log_in()
+                guard_at_fork(connection)
+                connection._sock = connection.socket()
+                connection._unread = unread_check(connection._sock)
+                results = connection._send_each(connection.packets(session.SETUP), connected_by)
+                connection.check_results(session.SETUP, results)
+                connection.max_allowed_packet = session.max_allowed_packet(results)
+            except NoTLSOffered:
+                connection.abort()
+                continue
+            except Exception as error:
+                failure = translate(error, endpoint, connecting=True)
+                connection.abort()
+                raise failure from None
+            except BaseException:
+                connection.abort()
+                raise
+            return connection
+        raise no_tls(config, endpoint)
+
+    def execute(self, statements: Sequence[Statement]) -> list[Result]:
+        """See `base.SyncConnection.execute`."""
+        packets = self.packets(statements)
+        try:
+            results = self._send_each(packets, monotonic() + self.limit_s)
+        except Exception as error:
+            raise self.failure(error) from None
+        except BaseException:
+            self.abort()
+            raise
+        return self.check_results(statements, results)
+
+    def ping(self) -> None:
+        """See `base.SyncConnection.ping`."""
+        try:
+            self.packets(())
+            self.check_pong(self._ask(PING, monotonic() + self.limit_s))
+        except Exception as error:
+            self.abort()
+            raise as_loss(error, self.endpoint) from None
+
+    def close(self) -> None:
+        """See `base.SyncConnection.close`."""
+        if not self.closed:
+            self.closed = True
+            with suppress(Exception):
+                self._sock.deadline = monotonic() + GOODBYE_S
+                self._sock.sendall(QUIT.wire)
+        self.abort()
+
+    def abort(self) -> None:
+        """See `base.SyncConnection.abort`."""
+        self.closed = True
+        shut(self.socket())
+        with suppress(Exception):
+            self.discard()
+
+    def interrupt(self) -> None:
+        """End a call that another thread is making. That thread closes the socket."""
+        self.closed = True
+        shut(self.socket())
+
+    def _send_each(self, packets: Sequence[bytes], deadline: float) -> list[Result]:
+        return [result for packet in packets for result in self._ask(query(packet), deadline)]
+
+    def _ask(self, command: Command, deadline: float) -> list[Result]:
+        sock = self._sock
+        if self._unread():
+            self._refuse_unread()
+        sent_by = monotonic() + self.write_s
+        sock.deadline = sent_by if sent_by < deadline else deadline
+        sock.sendall(command.wire)
+        heard_by = monotonic() + self.read_s
+        sock.deadline = heard_by if heard_by < deadline else deadline
+        reader = ResultReader(command.answer_number)
+        complete = False
+        while not complete:
+            piece = sock.recv(_PIECE_BYTES)
+            if not piece:
+                raise ConnectionResetError("the server closed the connection")
+            complete = reader.feed(piece)
+        return reader.results
+
+    def _refuse_unread(self) -> None:
+        """Nobody asked for what is there: it would be taken for the answer to the next command."""
+        self._sock.deadline = monotonic() + GOODBYE_S
+        raise ConnectionResetError(unasked(self._sock.recv(_PIECE_BYTES)))
+
+    @abstractmethod
+    def log_in(self) -> None:
+        """Connect and authenticate on a socket of `deadlines.connect`, by ``connected_by``; call `judge` in between."""
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Close the socket without another word, and leave the library nothing to clean up."""

@@ -1,0 +1,104 @@
+"""Commands and answers on an asyncio transport, once a library has logged in on it.
+
+The transport gives what arrives straight to the reader of the answer, and the task is woken once, when the answer is
+complete. Asyncio's streams wake it for every piece, and a library that reads packets from them more often still.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from ..interface import Result
+from .commands import Command
+from .results import ResultReader, unasked
+
+
+class Conversation(asyncio.Protocol):
+    """Takes a transport over from the library that opened it.
+
+    Args:
+        transport: Logged in, with no command under way.
+        loop: The event loop it belongs to.
+        unread: Tells whether something has come in that the event loop has not read yet.
+    """
+
+    def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop, unread: Callable[[], object]) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._unread = unread
+        self._reader: ResultReader | None = None
+        self._answered: asyncio.Future[None] | None = None
+        self._lost = ""
+        transport.set_protocol(self)
+
+    async def ask(self, command: Command, deadline: float) -> list[Result]:
+        """Send a command and wait for its answer.
+
+        Args:
+            command: What to send.
+            deadline: The time of the event loop's clock to wait for.
+
+        Raises:
+            ErrorPacket: The server answered with an error.
+            OSError: The connection is lost, the time is over (`TimeoutError`), or this was no answer
+                (`ProtocolSurprise`).
+        """
+        if not self._lost and self._unread():
+            self._refuse("the server closed the connection, or sent what nobody asked for")
+        if self._lost:
+            raise ConnectionResetError(self._lost)
+        self._reader = reader = ResultReader(command.answer_number)
+        self._answered = answered = self._loop.create_future()
+        timer = self._loop.call_at(deadline, self._end, TimeoutError())
+        try:
+            self._transport.write(command.wire)
+            await answered
+        finally:
+            timer.cancel()
+            answered.cancel()  # else it would log a failure that came together with the task's cancellation
+            self._reader = self._answered = None
+        return reader.results
+
+    def tell(self, command: Command) -> None:
+        """Send a command that has no answer."""
+        self._transport.write(command.wire)
+
+    def data_received(self, data: bytes) -> None:
+        """Called by the transport with what arrived."""
+        reader = self._reader
+        if reader is None:
+            # Such as the server's word that it closes an idle connection.
+            self._refuse(unasked(bytes(data)))
+            return
+        try:
+            complete = reader.feed(bytes(data))  # a copy only where a transport gives something else
+        except Exception as error:
+            self._end(error)
+        else:
+            if complete:
+                self._end(None)
+
+    def eof_received(self) -> None:
+        """Called by the transport when the server has closed its side; the transport then closes."""
+        self.connection_lost(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by the transport when it was closed."""
+        self._lost = self._lost or (str(exc) if exc else "") or "the server closed the connection"
+        self._end(ConnectionResetError(self._lost))
+
+    def _end(self, failure: Exception | None) -> None:
+        self._reader = None
+        if self._answered is None or self._answered.done():
+            return
+        if failure is None:
+            self._answered.set_result(None)
+        else:
+            self._answered.set_exception(failure)
+
+    def _refuse(self, reason: str) -> None:
+        """End the conversation: what is no answer would be taken for one."""
+        self._lost = self._lost or reason
+        self._transport.abort()

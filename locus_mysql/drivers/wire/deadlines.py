@@ -1,0 +1,115 @@
+"""Blocking sockets whose waits all end by one deadline, however little arrives at a time.
+
+A socket's own time-out begins anew with every piece: a server that sends a byte now and then never meets it. So the
+libraries log in on one of these, and `blocking` goes on with it.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from time import monotonic
+from typing import Any
+
+from ..interface import Endpoint
+from .sockets import configure
+
+#: What a time-out is set to, and the most it may be, as a multiple of what is left.
+_SET, _MOST = 1.005, 1.01
+
+
+class BoundedSocket(socket.socket):
+    """A socket that waits until its deadline and no longer, whatever time-out a library sets."""
+
+    #: The time of the monotonic clock at which a wait fails; it has to be set before the first.
+    deadline: float = 0.0
+
+    def shorten_wait(self) -> None:
+        """Make what is left until the deadline the time-out of the next call, or up to a hundredth more.
+
+        Each change is a system call; with that margin, calls in quick succession need none.
+
+        Raises:
+            TimeoutError: Nothing is left.
+        """
+        left = self.deadline - monotonic()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        timeout = self.gettimeout()
+        if timeout is None or not left <= timeout <= _MOST * left:
+            self.settimeout(_SET * left)
+
+    def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
+        """As of `socket.socket`."""
+        self.shorten_wait()
+        return super().recv(buflen, flags)
+
+    def recv_into(self, *args: Any) -> int:
+        """As of `socket.socket`."""
+        self.shorten_wait()
+        return super().recv_into(*args)
+
+    def send(self, *args: Any) -> int:
+        """As of `socket.socket`."""
+        self.shorten_wait()
+        return super().send(*args)
+
+    def sendall(self, *args: Any) -> None:
+        """As of `socket.socket`, which bounds the whole of it; that of TLS is made of many `send`."""
+        self.shorten_wait()
+        super().sendall(*args)
+
+
+class BoundedTLSSocket(BoundedSocket, ssl.SSLSocket):
+    """The same with TLS."""
+
+
+class BoundedContext(ssl.SSLContext):
+    """A context whose blocking sockets are bounded; asyncio, which makes none, uses it as any other."""
+
+    sslsocket_class = BoundedTLSSocket
+
+    def wrap_socket(self, sock: socket.socket, *args: Any, **options: Any) -> ssl.SSLSocket:
+        """As of `ssl.SSLContext`, with the deadline of the socket, which bounds the handshake too."""
+        if not isinstance(sock, BoundedSocket):
+            return super().wrap_socket(sock, *args, **options)
+        deadline = sock.deadline
+        sock.shorten_wait()
+        wrapped = super().wrap_socket(sock, *args, **options)
+        wrapped.deadline = deadline  # type: ignore[attr-defined]
+        return wrapped
+
+
+def connect(endpoint: Endpoint, deadline: float) -> BoundedSocket:
+    """A socket that is connected before the deadline, which it keeps for what follows.
+
+    Args:
+        endpoint: Where. Of several addresses of a host, each is tried until one answers. How long looking the host up
+            takes is for the system's resolver to say.
+        deadline: The time of the monotonic clock.
+
+    Raises:
+        OSError: No address answered.
+    """
+    if endpoint.unix_socket is not None:
+        return _connect_to(socket.AF_UNIX, endpoint.unix_socket, deadline)
+    failure: OSError | None = None
+    for family, _, _, _, address in socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM):
+        try:
+            return _connect_to(family, address, deadline)
+        except OSError as error:
+            failure = failure or error
+    raise failure or OSError(f"{endpoint.host} has no address")
+
+
+def _connect_to(family: int, address: Any, deadline: float) -> BoundedSocket:
+    sock = BoundedSocket(family, socket.SOCK_STREAM)
+    try:
+        sock.deadline = deadline
+        sock.shorten_wait()
+        sock.connect(address)
+        configure(sock)
+    except BaseException:
+        sock.close()
+        raise
+    return sock

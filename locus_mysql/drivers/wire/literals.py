@@ -1,0 +1,87 @@
+r"""Statements as the bytes of one query packet.
+
+Why not the libraries' own parameters: aiomysql 0.3.2 fails on every ``bytes`` with PyMySQL 1.2.3 and later
+(https://github.com/aio-libs/aiomysql/issues/1080), PyMySQL sends bytes as hexadecimal (twice the size) and
+takes 8 ms for the text of a 500 KB state where this takes 0.15 ms.
+
+Only the quote and the backslash have a meaning inside a quoted MySQL string
+(https://dev.mysql.com/doc/refman/9.0/en/string-literals.html). The quote is doubled rather than escaped, so a
+value cannot leave its literal under any ``sql_mode``; connections set a mode under which it also arrives
+unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from ..interface import PacketTooLarge
+
+if TYPE_CHECKING:
+    from ...dialect.statement import Param, Statement
+
+
+def packets(statements: Sequence[Statement], *, pipeline: bool, limit_bytes: int) -> list[bytes]:
+    """The statements as the queries to send: one, if they may go together and fit in a packet.
+
+    Args:
+        statements: Sent in this order.
+        pipeline: Whether several statements may go in one packet.
+        limit_bytes: The server's ``max_allowed_packet``.
+
+    Raises:
+        PacketTooLarge: A single statement does not fit.
+    """
+    rendered = [_render_one(statement) for statement in statements]
+    largest = max(map(len, rendered), default=0) + _COMMAND_BYTES
+    if largest > limit_bytes:
+        raise PacketTooLarge(largest, limit_bytes)
+    if not pipeline:
+        return rendered
+    whole = b";".join(rendered)
+    if len(whole) + _COMMAND_BYTES <= limit_bytes:
+        return [whole] if rendered else []
+    return rendered
+
+
+#: What a query packet holds beside its text, counted generously.
+_COMMAND_BYTES = 16
+
+
+def literal(value: Param) -> bytes:
+    """The SQL literal of one parameter.
+
+    Raises:
+        TypeError: For a type no column of ours holds.
+    """
+    if value is None:
+        return b"NULL"
+    if isinstance(value, bytes):
+        return b"".join((b"_binary'", _escaped(value), b"'"))
+    if isinstance(value, str):
+        return b"".join((b"'", _escaped(value.encode()), b"'"))
+    if isinstance(value, int):
+        return b"%d" % value
+    raise TypeError(f"A parameter must be str, bytes, int or None, not {type(value).__name__}.")
+
+
+def _escaped(value: bytes) -> bytes:
+    return value.replace(b"\\", b"\\\\").replace(b"'", b"''")
+
+
+def _render_one(statement: Statement) -> bytes:
+    pieces = _pieces(statement.sql)
+    params = statement.params
+    if len(params) != len(pieces) - 1:
+        raise TypeError(f"The statement has {len(pieces) - 1} places for parameters, but {len(params)} were given.")
+    parts = [pieces[0]]
+    for param, piece in zip(params, pieces[1:], strict=True):
+        parts.append(literal(param))
+        parts.append(piece)
+    return b"".join(parts)
+
+
+@lru_cache(maxsize=256)
+def _pieces(sql: str) -> tuple[bytes, ...]:
+    return tuple(piece.encode() for piece in sql.split("%s"))

@@ -1,0 +1,279 @@
+"""Reading results from the bytes a server sends: MySQL's text protocol, without I/O.
+
+Why not by the libraries: Connector/Python awaits each packet's header and body in turn, twice for every row, and with
+every library the client's time for a small result is mostly this.
+
+It reads what every supported server sends, whatever the library agreed with it: with an EOF packet after columns and
+rows or without (``CLIENT_DEPRECATE_EOF``), with or without session information. What it does not understand it refuses,
+and the connection is dropped.
+https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query_response.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from ..interface import Result, Row, Value
+from .commands import LARGEST_PART
+from .values import decoder
+
+#: Size and number; and with them the first byte, which tells what a packet is.
+_HEADER_BYTES = 4
+_BEGINNING_BYTES = _HEADER_BYTES + 1
+
+_OK, _LOCAL_FILE, _END, _ERROR = 0x00, 0xFB, 0xFE, 0xFF
+_NULL, _TWO_BYTES = 0xFB, 0xFC
+_MORE_RESULTS = 0x08
+
+#: An EOF packet has just these; an OK packet in its place has more, and a row that begins with the same byte has a
+#: value of 16 MB.
+_EOF_BYTES = 5
+
+#: An error packet without its message, and the least number of a server's error.
+_ERROR_BYTES = 9
+_LEAST_ERROR = 1000
+
+#: The end of a column's definition has a fixed form, and begins with its own length.
+_FIXED_BYTES = 13
+_FIXED_LENGTH = 0x0C
+
+_Decoder: TypeAlias = Callable[[bytes], Value]
+
+#: Takes one packet: the bytes it stands in, and its place there.
+_Step: TypeAlias = Callable[["ResultReader", bytes, int, int], None]
+
+
+class ErrorPacket(Exception):
+    """The server answered with an error.
+
+    Args:
+        errno: MySQL's error number.
+        msg: The server's own words.
+        in_turn: False if the packet had another number than was due: it may be no answer to the command, but the
+            server's last word.
+    """
+
+    def __init__(self, errno: int, msg: str, *, in_turn: bool = True) -> None:
+        super().__init__(errno, msg)
+        self.errno = errno
+        self.msg = msg
+        self.in_turn = in_turn
+
+    def __str__(self) -> str:
+        return f"{self.errno}: {self.msg}"
+
+
+class ProtocolSurprise(ConnectionError):
+    """The bytes are no answer to a query: nothing that follows on the connection can be trusted."""
+
+
+def unasked(data: bytes) -> str:
+    """Why a connection ends on which this came without a command.
+
+    Args:
+        data: What came; nothing, if it was the end.
+    """
+    if not data:
+        return "the server closed the connection"
+    try:
+        ResultReader(0).feed(data)
+    except (ErrorPacket, ProtocolSurprise) as word:
+        return str(word)
+    return "the server sent what nobody asked for"
+
+
+class ResultReader:
+    """Reads the answer to one command.
+
+    Args:
+        number: The number that the answer's first packet must have.
+    """
+
+    def __init__(self, number: int = 1) -> None:
+        #: One for each statement, once `feed` has returned True.
+        self.results: list[Result] = []
+        self._number = number
+        self._pieces: list[bytes] = []
+        self._have = 0
+        self._need = _BEGINNING_BYTES
+        self._parts: list[bytes] = []  # of a packet too large for one header
+        self._take: _Step = ResultReader._take_first  # not a bound method, which would make a cycle
+        self._columns = 0
+        self._decoders: list[_Decoder] = []
+        self._rows: list[Row] = []
+        self._refusal: tuple[int, str] | None = None
+        self._in_turn = True
+        self._complete = False
+
+    def feed(self, piece: bytes) -> bool:
+        """Take the next bytes, cut anywhere; tell whether the answer is complete.
+
+        Raises:
+            ErrorPacket: The server refused a statement; the answer ends here.
+            ProtocolSurprise: This is no answer.
+        """
+        self._pieces.append(piece)
+        self._have += len(piece)
+        if self._have < self._need:
+            return False
+        data = piece if len(self._pieces) == 1 else b"".join(self._pieces)
+        try:
+            start = self._take_packets(data)
+        except (IndexError, ValueError):
+            raise ProtocolSurprise("a packet that cannot be read") from None
+        if self._complete:
+            if start != len(data):
+                raise ProtocolSurprise("more than an answer")
+            if self._refusal is not None:
+                raise ErrorPacket(*self._refusal, in_turn=self._in_turn)
+            return True
+        self._wait_for_more(data[start:])
+        return False
+
+    def _take_packets(self, data: bytes) -> int:
+        """Take every whole packet; return where the rest begins."""
+        number = self._number
+        body = _HEADER_BYTES
+        last = len(data)
+        while body <= last and not self._complete:
+            size = data[body - 4] | data[body - 3] << 8 | data[body - 2] << 16
+            stop = body + size
+            if stop > last:
+                break
+            if data[body - 1] != number:
+                self._refuse_unless_error(data[body])
+            number = (number + 1) & 0xFF
+            if size == LARGEST_PART or self._parts:
+                self._take_part(data[body:stop])
+            elif size:
+                self._take(self, data, body, stop)
+            else:
+                raise ProtocolSurprise("an empty packet")
+            body = stop + _HEADER_BYTES
+        self._number = number
+        return body - _HEADER_BYTES
+
+    def _wait_for_more(self, rest: bytes) -> None:
+        """Keep the beginning of a packet until the whole of it is here."""
+        self._pieces, self._have, self._need = [rest], len(rest), _BEGINNING_BYTES
+        if len(rest) >= _BEGINNING_BYTES:
+            if rest[3] != self._number:
+                self._refuse_unless_error(rest[4])
+            self._need = _HEADER_BYTES + int.from_bytes(rest[:3], "little")
+
+    def _refuse_unless_error(self, kind: int) -> None:
+        """A packet has another number than is due: only the server's last word may, such as that it shuts down."""
+        if kind != _ERROR:
+            raise ProtocolSurprise("a packet out of order")
+        self._in_turn = False
+
+    def _take_part(self, part: bytes) -> None:
+        self._parts.append(part)
+        if len(part) < LARGEST_PART:
+            whole = b"".join(self._parts)
+            self._parts = []
+            self._take(self, whole, 0, len(whole))
+
+    def _take_first(self, data: bytes, start: int, stop: int) -> None:
+        """The first packet of a result: OK, an error, or the number of columns."""
+        kind = data[start]
+        if kind == _OK:
+            self._take_ok(data, start, stop)
+        elif kind == _ERROR:
+            self._take_error(data[start:stop])
+        elif kind in {_LOCAL_FILE, _END}:
+            raise ProtocolSurprise("neither rows nor their absence")
+        else:
+            self._columns, start = _integer(data, start)
+            if start != stop:
+                raise ProtocolSurprise("a number of columns that is none")
+            self._decoders, self._rows = [], []
+            self._take = ResultReader._take_column
+
+    def _take_column(self, data: bytes, start: int, stop: int) -> None:
+        fixed = stop - _FIXED_BYTES
+        if fixed < start or data[fixed] != _FIXED_LENGTH:
+            raise ProtocolSurprise("a column's definition that is none")
+        self._decoders.append(decoder(data[fixed + 7], data[fixed + 1] | data[fixed + 2] << 8))
+        if len(self._decoders) == self._columns:
+            self._take = ResultReader._take_end_of_columns
+
+    def _take_end_of_columns(self, data: bytes, start: int, stop: int) -> None:
+        """An EOF packet; without those, what comes here is a row or the end of the rows."""
+        self._take = ResultReader._take_row
+        if data[start] != _END or stop - start != _EOF_BYTES:
+            self._take_row(data, start, stop)
+
+    def _take_row(self, data: bytes, start: int, stop: int) -> None:
+        kind = data[start]
+        if kind < _END or stop - start >= LARGEST_PART:
+            self._rows.append(_row(data, start, stop, self._decoders))
+        elif kind == _END:
+            self._take_end_of_rows(data, start, stop)
+        else:
+            self._take_error(data[start:stop])
+
+    def _take_end_of_rows(self, data: bytes, start: int, stop: int) -> None:
+        status = data[start + 3] if stop - start == _EOF_BYTES else _ok(data, start, stop)[2]
+        self._add(Result(self._rows, 0, 0, self._columns), status)
+
+    def _take_ok(self, data: bytes, start: int, stop: int) -> None:
+        affected, last_insert_id, status = _ok(data, start, stop)
+        self._add(Result((), affected, last_insert_id), status)
+
+    def _take_error(self, packet: bytes) -> None:
+        """``ff``, the number, ``#`` with five characters of state, and the message."""
+        number = int.from_bytes(packet[1:3], "little")
+        if len(packet) < _ERROR_BYTES or packet[3:4] != b"#" or number < _LEAST_ERROR:
+            raise ProtocolSurprise("an error that cannot be read")
+        self._refusal = number, packet[_ERROR_BYTES:].decode(errors="replace")
+        self._complete = True
+
+    def _add(self, result: Result, status: int) -> None:
+        self.results.append(result)
+        self._take = ResultReader._take_first
+        self._complete = not status & _MORE_RESULTS
+
+
+def _ok(data: bytes, start: int, stop: int) -> tuple[int, int, int]:
+    """Rows affected, the last id, and the first byte of the status."""
+    affected, start = _integer(data, start + 1)
+    last_insert_id, start = _integer(data, start)
+    if start + 2 > stop:
+        raise ProtocolSurprise("an OK that is cut short")
+    return affected, last_insert_id, data[start]
+
+
+def _row(data: bytes, start: int, stop: int, decoders: list[_Decoder]) -> Row:
+    values: list[Value] = []
+    for decode in decoders:
+        size = data[start]
+        if size < _NULL:
+            start += 1
+        elif size == _NULL:
+            values.append(None)
+            start += 1
+            continue
+        elif size == _TWO_BYTES:  # as `_integer` would
+            size = data[start + 1] | data[start + 2] << 8
+            start += 3
+        else:
+            size, start = _integer(data, start)
+        end = start + size
+        values.append(decode(data[start:end]))
+        start = end
+    if start != stop:
+        raise ProtocolSurprise("a row of another size")
+    return tuple(values)
+
+
+def _integer(data: bytes, start: int) -> tuple[int, int]:
+    """A length-encoded integer, and where what follows it begins."""
+    first = data[start]
+    if first < _NULL:
+        return first, start + 1
+    if first in {_NULL, _ERROR}:
+        raise ProtocolSurprise("a number that is none")
+    end = start + 1 + (2, 3, 8)[first - _TWO_BYTES]
+    return int.from_bytes(data[start + 1 : end], "little"), end

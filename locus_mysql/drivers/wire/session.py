@@ -1,0 +1,71 @@
+"""What comes before the first statement of a connection: is the server fit, and the session's settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ...dialect.statement import Statement
+from ...errors import UnsupportedServer
+from ..interface import Result
+
+#: The first version with the row alias of INSERT … ON DUPLICATE KEY UPDATE; the collation
+#: ``utf8mb4_0900_bin`` came with 8.0.17.
+_OLDEST = (8, 0, 19)
+
+#: Modes that make MySQL refuse what it cannot store exactly. NO_BACKSLASH_ESCAPES and ANSI_QUOTES must stay
+#: off, as `literals` relies on it.
+_SQL_MODE = (
+    "STRICT_TRANS_TABLES,ONLY_FULL_GROUP_BY,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,"
+    "NO_ENGINE_SUBSTITUTION"
+)
+
+#: READ COMMITTED: no gap locks, so savers of different threads do not wait for each other.
+SETUP: tuple[Statement, ...] = (
+    Statement("SET NAMES utf8mb4 COLLATE utf8mb4_0900_bin"),
+    Statement(
+        "SET @@SESSION.sql_mode = %s, @@SESSION.time_zone = '+00:00', @@SESSION.autocommit = 1,"
+        " @@SESSION.transaction_isolation = 'READ-COMMITTED'",
+        (_SQL_MODE,),
+    ),
+    Statement("SELECT @@SESSION.max_allowed_packet"),
+)
+
+
+def max_allowed_packet(results: Sequence[Result]) -> int:
+    """The size in bytes that `SETUP` has read."""
+    (row,) = results[-1].rows
+    return int(str(row[0]))
+
+
+def check_server_version(text: str) -> None:
+    """Refuse a server by the version text of its greeting, before it is sent anything.
+
+    Raises:
+        UnsupportedServer: It is MariaDB, TiDB, or a MySQL before 8.0.19.
+    """
+    shown = text[:60]
+    lowered = text.lower()
+    if "mariadb" in lowered:
+        version = lowered.removeprefix("5.5.5-").split("-")[0]  # 5.5.5- is for old replicas; it is no version
+        raise UnsupportedServer(
+            f"MariaDB {version} is not MySQL: it lacks the collation and the JSON indexes needed here. "
+            "Use MySQL 8.0.19 or later."
+        )
+    if "tidb" in lowered:
+        raise UnsupportedServer(
+            f"The server is TiDB ({shown}), on which this package is not tested. Use MySQL 8.0.19 or later."
+        )
+    match = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
+    if match is None:
+        raise UnsupportedServer(
+            f"The server calls itself {shown!r}, which is no MySQL version. 8.0.19 or later is needed."
+        )
+    major, minor, patch = match.groups()
+    # Aurora 3 may call itself 8.0.mysql_aurora.3.x; the oldest is compatible with 8.0.23.
+    version_tuple = (int(major), int(minor), _OLDEST[2] if patch is None else int(patch))
+    if version_tuple < _OLDEST:
+        raise UnsupportedServer(
+            f"MySQL {match.group()} is too old; 8.0.19 or later is needed. If a proxy stands before a newer "
+            "server, set the version it announces (ProxySQL: mysql-server_version)."
+        )

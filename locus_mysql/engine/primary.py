@@ -1,0 +1,218 @@
+"""Connections to the primary among several servers: opening them, and keeping to it.
+
+A server may cease to be the primary while connections to it are open, and goes on to answer reads, later with less
+than the new primary has. So each packet begins with a statement that fails there, and nothing behind it is carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from ..config import MySQLConfig
+from ..dialect import Statement
+from ..dialect.servers import ONLY_WHERE_WRITTEN
+from ..drivers.interface import (
+    AsyncConnection,
+    Driver,
+    DriverError,
+    Endpoint,
+    Result,
+    ServerError,
+    SyncConnection,
+)
+from ..errors import LocusMySQLError
+from .topology import BRIEFLY_S, NoPrimary, NotAMember, Topology, as_read_only, check_answers
+
+
+class SyncPrimary:
+    """A connection that runs statements only while its server is the primary."""
+
+    def __init__(self, connection: SyncConnection, endpoint: Endpoint) -> None:
+        self._connection = connection
+        self.endpoint = endpoint
+        self.server_version = connection.server_version
+        self.max_allowed_packet = connection.max_allowed_packet
+
+    @property
+    def closed(self) -> bool:
+        """See `SyncConnection.closed`."""
+        return self._connection.closed
+
+    def execute(self, statements: Sequence[Statement]) -> list[Result]:
+        """See `SyncConnection.execute`."""
+        try:
+            return self._connection.execute((ONLY_WHERE_WRITTEN, *statements))[1:]
+        except ServerError as error:
+            raise as_read_only(error, self.endpoint) from None
+
+    def ping(self) -> None:
+        """See `SyncConnection.ping`."""
+        self._connection.ping()
+
+    def close(self) -> None:
+        """See `SyncConnection.close`."""
+        self._connection.close()
+
+    def abort(self) -> None:
+        """See `SyncConnection.abort`."""
+        self._connection.abort()
+
+    def interrupt(self) -> None:
+        """See `SyncConnection.interrupt`."""
+        self._connection.interrupt()
+
+
+class AsyncPrimary:
+    """As `SyncPrimary`."""
+
+    def __init__(self, connection: AsyncConnection, endpoint: Endpoint) -> None:
+        self._connection = connection
+        self.endpoint = endpoint
+        self.server_version = connection.server_version
+        self.max_allowed_packet = connection.max_allowed_packet
+
+    @property
+    def closed(self) -> bool:
+        """See `AsyncConnection.closed`."""
+        return self._connection.closed
+
+    async def execute(self, statements: Sequence[Statement]) -> list[Result]:
+        """See `AsyncConnection.execute`."""
+        try:
+            return (await self._connection.execute((ONLY_WHERE_WRITTEN, *statements)))[1:]
+        except ServerError as error:
+            raise as_read_only(error, self.endpoint) from None
+
+    async def ping(self) -> None:
+        """See `AsyncConnection.ping`."""
+        await self._connection.ping()
+
+    async def close(self) -> None:
+        """See `AsyncConnection.close`."""
+        await self._connection.close()
+
+    def abort(self) -> None:
+        """See `AsyncConnection.abort`."""
+        self._connection.abort()
+
+
+def connect(config: MySQLConfig, driver: Driver, topology: Topology) -> SyncConnection:
+    """Open a connection to the only server, or to the primary of several.
+
+    Raises:
+        NoPrimary: None of several is a working primary; with the reasons of all.
+        DriverError: The only server was not reached, or refused.
+    """
+    order = topology.order()
+    if not topology.several:
+        return driver.connect(config, order[0])
+    reasons = []
+    for endpoint in order:
+        try:
+            return _connect_to_primary(topology.limits(config, endpoint), driver, topology, endpoint)
+        except DriverError as error:
+            reasons.append(error)
+    raise NoPrimary(reasons)
+
+
+async def connect_async(config: MySQLConfig, driver: Driver, topology: Topology) -> AsyncConnection:
+    """As `connect`."""
+    order = topology.order()
+    if not topology.several:
+        return await driver.connect_async(config, order[0])
+    reasons = []
+    for endpoint in order:
+        try:
+            return await _connect_to_primary_async(topology.limits(config, endpoint), driver, topology, endpoint)
+        except DriverError as error:
+            reasons.append(error)
+    raise NoPrimary(reasons)
+
+
+def replaced(config: MySQLConfig, driver: Driver, topology: Topology, silent: Endpoint) -> bool:
+    """Whether another server is the primary by now, while this one gives no answer.
+
+    It may be just slow, and where several servers take writes another one proves nothing; so it is asked as well.
+    """
+    brief = _brief(config)
+    for endpoint in topology.others(silent):
+        with suppress(DriverError, LocusMySQLError):
+            _connect_to_primary(brief, driver, topology, endpoint).close()
+            try:
+                _connect_to_primary(brief, driver, topology, silent).close()
+            except DriverError:
+                topology.is_primary(endpoint)
+                return True
+            return False
+    return False
+
+
+async def replaced_async(config: MySQLConfig, driver: Driver, topology: Topology, silent: Endpoint) -> bool:
+    """As `replaced`."""
+    brief = _brief(config)
+    for endpoint in topology.others(silent):
+        with suppress(DriverError, LocusMySQLError):
+            await (await _connect_to_primary_async(brief, driver, topology, endpoint)).close()
+            try:
+                await (await _connect_to_primary_async(brief, driver, topology, silent)).close()
+            except DriverError:
+                topology.is_primary(endpoint)
+                return True
+            return False
+    return False
+
+
+def _brief(config: MySQLConfig) -> MySQLConfig:
+    limits = ("connect_timeout_s", "read_timeout_s", "write_timeout_s")
+    return config.model_copy(update={name: min(getattr(config, name), BRIEFLY_S) for name in limits})
+
+
+def _connect_to_primary(config: MySQLConfig, driver: Driver, topology: Topology, endpoint: Endpoint) -> SyncPrimary:
+    try:
+        connection = driver.connect(config, endpoint)
+        try:
+            try:
+                answers = connection.execute(topology.questions())
+            except ServerError as error:
+                if not topology.asks_less_after(error):
+                    raise
+                answers = connection.execute(topology.questions())
+            check_answers(answers, endpoint)
+        except (NotAMember, ServerError):
+            connection.close()
+            raise
+        except BaseException:
+            connection.abort()
+            raise
+    except DriverError as error:
+        topology.failed(endpoint, error)
+        raise
+    topology.is_primary(endpoint)
+    return SyncPrimary(connection, endpoint)
+
+
+async def _connect_to_primary_async(
+    config: MySQLConfig, driver: Driver, topology: Topology, endpoint: Endpoint
+) -> AsyncPrimary:
+    try:
+        connection = await driver.connect_async(config, endpoint)
+        try:
+            try:
+                answers = await connection.execute(topology.questions())
+            except ServerError as error:
+                if not topology.asks_less_after(error):
+                    raise
+                answers = await connection.execute(topology.questions())
+            check_answers(answers, endpoint)
+        except (NotAMember, ServerError):
+            await connection.close()
+            raise
+        except BaseException:
+            connection.abort()
+            raise
+    except DriverError as error:
+        topology.failed(endpoint, error)
+        raise
+    topology.is_primary(endpoint)
+    return AsyncPrimary(connection, endpoint)

@@ -1,0 +1,116 @@
+"""Closing connections of blocking pools that nobody uses: one thread for all pools of a process.
+
+It sleeps until the next connection is due, and ends when none is. It keeps neither a pool nor the interpreter alive.
+Before a fork it ends, so that no lock is held by a thread that the child does not have; the parent starts it again.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import threading
+import weakref
+from itertools import count
+from time import monotonic
+from typing import Protocol, TypeAlias
+
+#: How long a fork waits for the thread, in seconds: it may be about to close a connection.
+_PATIENCE_S = 5.0
+
+
+class Reaped(Protocol):
+    """A pool."""
+
+    def reap(self) -> float | None:
+        """Close what has been idle for too long; return in how many seconds the next will have been."""
+
+
+_Due: TypeAlias = "tuple[float, int, weakref.ref[Reaped]]"
+
+
+class Reaper:
+    """Calls pools when they asked for it, in a thread."""
+
+    def __init__(self) -> None:
+        self._due: list[_Due] = []
+        self._changed = threading.Condition(threading.Lock())
+        self._thread: threading.Thread | None = None
+        self._pausing = False
+        self._numbers = count()  # so that no two entries compare by their pools
+
+    def call(self, pool: Reaped, wait_s: float) -> None:
+        """Have ``pool.reap()`` called, once, if it still exists then.
+
+        Args:
+            pool: Kept by a weak reference.
+            wait_s: In how many seconds.
+        """
+        with self._changed:
+            heapq.heappush(self._due, (monotonic() + wait_s, next(self._numbers), weakref.ref(pool)))
+            self._changed.notify()
+            self._start()
+
+    def pause(self) -> None:
+        """End the thread, and wait for it."""
+        with self._changed:
+            thread, self._pausing = self._thread, True
+            self._changed.notify()
+        if thread is not None:
+            thread.join(_PATIENCE_S)
+
+    def resume(self) -> None:
+        """Start the thread again if there is something to do."""
+        with self._changed:
+            self._pausing = False
+            self._start()
+
+    def begin_in_child(self) -> None:
+        """Forget the pools: they are the parent's."""
+        self.__init__()  # type: ignore[misc]
+
+    def _start(self) -> None:
+        if self._due and self._thread is None and not self._pausing:
+            thread = threading.Thread(target=self._work, name="locus-mysql reaper", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # the interpreter is about to end, and its connections with it
+                self._due.clear()
+            else:
+                self._thread = thread
+
+    def _work(self) -> None:
+        try:
+            while (pool := self._next()) is not None:
+                wait_s = pool.reap()
+                if wait_s is not None:
+                    self.call(pool, wait_s)
+                del pool  # not kept while waiting
+        except BaseException:
+            with self._changed:  # a driver from outside failed to close: that is no reason to keep all others open
+                self._thread = None
+                self._start()
+            raise
+
+    def _next(self) -> Reaped | None:
+        """The pool that is due, as soon as one is; None when the thread is to end."""
+        with self._changed:
+            while self._due and not self._pausing:
+                when, _, reference = self._due[0]
+                pool = reference()
+                left = when - monotonic()
+                if pool is not None and left > 0:
+                    del pool
+                    self._changed.wait(min(left, threading.TIMEOUT_MAX))
+                    continue
+                heapq.heappop(self._due)
+                if pool is not None:
+                    return pool
+            self._thread = None
+            return None
+
+
+#: The process's.
+REAPER = Reaper()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=REAPER.pause, after_in_parent=REAPER.resume, after_in_child=REAPER.begin_in_child)

@@ -1,0 +1,143 @@
+"""Which of several servers to use: what is known of them, and what their answers mean. No I/O.
+
+All calls, reads too, go to the primary: a secondary may lag behind what was acknowledged. The primary is the server
+that takes writes and, where that can be asked, is a working member of its group.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from ..config import MySQLConfig
+from ..dialect import Statement
+from ..dialect.servers import MEMBERS, NO_LONGER_WRITTEN, WRITES
+from ..drivers.interface import ConnectionLost, DriverError, Endpoint, Result, ServerError
+
+#: A server that did not answer is tried after the others for this long, in seconds.
+SUSPECTED_FOR_S = 30.0
+
+#: Limit for each step of asking a server that did not answer before, or is only asked what it is, in seconds.
+BRIEFLY_S = 2.0
+
+#: The server's error for "takes no writes".
+_READ_ONLY_ERROR = 1290
+
+#: The user may not read the table of a group's members.
+_NOT_TOLD = frozenset({1142, 1143, 1227})
+
+
+class NotAMember(DriverError):
+    """The server is up, but is no working member of its group."""
+
+
+class NoPrimary(DriverError):
+    """None of several servers is a working primary.
+
+    Args:
+        reasons: Why, for each server.
+    """
+
+    def __init__(self, reasons: Sequence[DriverError]) -> None:
+        super().__init__("; ".join(str(reason).rstrip(".") for reason in reasons))
+        self.reasons = tuple(reasons)
+
+    @property
+    def answered(self) -> bool:
+        """Whether one of them let us in: then the addresses are right, and a primary may be on its way."""
+        return any(isinstance(reason, NotAMember) or is_read_only(reason) for reason in self.reasons)
+
+
+def is_read_only(error: DriverError) -> bool:
+    """Whether a server said by this that it is not the primary, when asked."""
+    return isinstance(error, ServerError) and error.errno == _READ_ONLY_ERROR
+
+
+class Topology:
+    """What a process knows of its servers. Threads may share it: each change replaces one value.
+
+    Args:
+        endpoints: The servers, in the user's order.
+        clock: Seconds that only go forward.
+    """
+
+    def __init__(self, endpoints: tuple[Endpoint, ...], clock: Callable[[], float] = time.monotonic) -> None:
+        self._endpoints = endpoints
+        self._clock = clock
+        self._primary: Endpoint | None = None
+        self._suspected: dict[Endpoint, float] = {}
+        self._members_are_told = True
+
+    @property
+    def several(self) -> bool:
+        """Whether there is a choice. A single server is used as it is, for reads also if it takes no writes."""
+        return len(self._endpoints) > 1
+
+    def order(self) -> tuple[Endpoint, ...]:
+        """The servers to try: the last known primary, the others, and last those that did not answer."""
+        primary, suspected = self._primary, self._still_suspected()
+        return tuple(sorted(self._endpoints, key=lambda one: (one in suspected, one != primary)))
+
+    def others(self, endpoint: Endpoint) -> tuple[Endpoint, ...]:
+        """The servers but for one."""
+        return tuple(one for one in self.order() if one != endpoint)
+
+    def limits(self, config: MySQLConfig, endpoint: Endpoint) -> MySQLConfig:
+        """The options to connect by: who did not answer is not waited for that long again."""
+        if endpoint not in self._still_suspected() or config.connect_timeout_s <= BRIEFLY_S:
+            return config
+        return config.model_copy(update={"connect_timeout_s": BRIEFLY_S})
+
+    def is_primary(self, endpoint: Endpoint) -> None:
+        """Take note that the server is the primary."""
+        self._primary = endpoint
+        self._suspected = {one: since for one, since in self._suspected.items() if one != endpoint}
+
+    def failed(self, endpoint: Endpoint, error: DriverError) -> None:
+        """Take note that the server is not the primary, or that it does not answer."""
+        if self._primary == endpoint:
+            self._primary = None
+        if isinstance(error, ConnectionLost):
+            self._suspected = {**self._suspected, endpoint: self._clock()}
+
+    def questions(self) -> tuple[Statement, ...]:
+        """What to ask a server one has just connected to."""
+        return (WRITES, MEMBERS) if self._members_are_told else (WRITES,)
+
+    def asks_less_after(self, error: ServerError) -> bool:
+        """Whether the questions were refused for want of a privilege, and there are fewer from now on."""
+        if error.errno not in _NOT_TOLD or not self._members_are_told:
+            return False
+        self._members_are_told = False
+        return True
+
+    def _still_suspected(self) -> dict[Endpoint, float]:
+        if not self._suspected:
+            return self._suspected
+        since = self._clock() - SUSPECTED_FOR_S
+        return {one: at for one, at in self._suspected.items() if at > since}
+
+
+def check_answers(answers: Sequence[Result], endpoint: Endpoint) -> None:
+    """Return if these answers to `Topology.questions` are those of a working primary.
+
+    Raises:
+        NotAMember: It is up, but its group does not count on it, or it has lost its group.
+        ServerError: It takes no writes.
+    """
+    writes, *members = answers
+    states = [(own == 1, str(state)) for own, state in members[0].rows] if members else []
+    own_states = [state for own, state in states if own or len(states) == 1]
+    if own_states and own_states != ["ONLINE"]:
+        raise NotAMember(f"MySQL at {endpoint} is no working member of its group: its state is {own_states[0]}.")
+    if 2 * sum(state == "UNREACHABLE" for _, state in states) >= max(len(states), 1):
+        raise NotAMember(f"MySQL at {endpoint} is cut off from its group.")
+    if int(str(writes.rows[0][0])):
+        raise ServerError(_READ_ONLY_ERROR, f"MySQL at {endpoint} takes no writes (read_only is on)")
+
+
+def as_read_only(error: ServerError, endpoint: Endpoint) -> ServerError:
+    """The error to raise for one that a packet met: of `ONLY_WHERE_WRITTEN`, that the server is not the primary."""
+    if NO_LONGER_WRITTEN not in error.message:
+        return error
+    return ServerError(_READ_ONLY_ERROR, f"MySQL at {endpoint} takes no writes any more (read_only is on)")

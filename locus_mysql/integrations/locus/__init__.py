@@ -1,0 +1,1 @@
+"""The contracts of the Locus agent SDK."""

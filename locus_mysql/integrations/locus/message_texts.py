@@ -1,0 +1,88 @@
+"""The JSON text of a conversation's messages, of which only what is new is encoded: `EncodedMessages`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import is_
+from typing import Any, NamedTuple
+
+from locus.core.messages import Message
+
+from .serializers import serializer_of
+
+#: What a message takes in memory beside its text, roughly.
+MESSAGE_BYTES = 1_000
+
+_SERIALIZER = serializer_of(tuple[Message, ...])
+
+
+def dump_messages(messages: Sequence[Message]) -> bytes:
+    """The messages' JSON text without the brackets, straight from the models.
+
+    Raises:
+        PydanticSerializationError: A text holds a lone surrogate, for one.
+    """
+    return _SERIALIZER.to_json(tuple(messages))[1:-1]
+
+
+class EncodedMessages(NamedTuple):
+    """Messages with their text, and what tells whether it still is theirs.
+
+    A message is frozen, but its tool calls and metadata are a list and a dict, which can be changed in place. Where
+    they were empty, they must still be; the other messages, ``open``, are encoded again to be compared.
+    """
+
+    messages: tuple[Message, ...]
+    text: bytes
+    empty: Sequence[Any]
+    open: Sequence[Message]
+    open_text: bytes
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that this takes, roughly."""
+        return len(self.text) + len(self.messages) * MESSAGE_BYTES
+
+    def is_prefix_of(self, messages: tuple[Message, ...]) -> bool:
+        """Whether messages begin with the very same ones, unchanged."""
+        return (
+            len(messages) >= len(self.messages)
+            and all(map(is_, self.messages, messages))
+            and not any(self.empty)
+            and (not self.open or dump_messages(self.open) == self.open_text)
+        )
+
+
+NO_MESSAGES = EncodedMessages((), b"", (), (), b"")
+
+
+def encode_messages(messages: Sequence[Message], before: EncodedMessages = NO_MESSAGES) -> EncodedMessages:
+    """All messages of a thread with their text. Raises as `dump_messages` does.
+
+    Args:
+        messages: The messages.
+        before: Those of an earlier state of the thread. What both hold, as the same objects, is not encoded again.
+    """
+    messages = tuple(messages)
+    if not before.is_prefix_of(messages):
+        before = NO_MESSAGES
+    added = messages[len(before.messages) :]
+    if not added:
+        return before
+    text = dump_messages(added)
+    if before.text:
+        text = b",".join((before.text, text))  # formatting takes 30 times as long
+    empty = list(before.empty)
+    opened = list(before.open)
+    for message in added:
+        if _is_closed(message):
+            empty += message.tool_calls, message.metadata
+        else:
+            opened.append(message)
+    open_text = dump_messages(opened) if len(opened) > len(before.open) else before.open_text
+    return EncodedMessages(messages, text, empty, opened, open_text)
+
+
+def _is_closed(message: Message) -> bool:
+    """Whether nothing in the message can be changed but by filling what is empty."""
+    return type(message) is Message and not message.tool_calls and not message.metadata

@@ -1,0 +1,37 @@
+"""Pydantic's serializers, but exact: NaN and infinities stay what they are, where pydantic writes null."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic_core import SchemaSerializer
+
+#: Parts of a schema that hold no schemas, but things of the model's.
+_OPAQUE = frozenset({"cls", "config", "default", "metadata"})
+
+
+@cache
+def serializer_of(kind: Any) -> SchemaSerializer:
+    """The serializer of a type, made of the type's own schema. Made once for each type.
+
+    In a model, its ``ser_json_inf_nan`` decides about NaN, which neither a caller nor an enclosing type can override:
+    https://docs.pydantic.dev/latest/api/config/#pydantic.config.ConfigDict.ser_json_inf_nan
+
+    Args:
+        kind: A model, or a type that is made of models.
+    """
+    return SchemaSerializer(_exact(TypeAdapter(kind).core_schema), {"ser_json_inf_nan": "constants"})
+
+
+def _exact(schema: Any) -> Any:
+    """A schema whose models keep NaN and infinities."""
+    if isinstance(schema, list | tuple):
+        return type(schema)(map(_exact, schema))
+    if not isinstance(schema, dict):
+        return schema
+    exact = {name: value if name in _OPAQUE else _exact(value) for name, value in schema.items()}
+    if schema.get("type") == "model":
+        exact["config"] = {**schema.get("config", {}), "ser_json_inf_nan": "constants"}
+    return exact

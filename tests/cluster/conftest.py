@@ -1,0 +1,209 @@
+"""Fixtures of the tests with a real group: three members, which tests freeze, kill and let lag.
+
+The group is that of `ci/cluster run`, which starts a killed member again. A test begins and ends with all three online.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+
+from locus_mysql import CheckpointStore, MySQLConfig, SyncCheckpointStore
+
+from ..integration.drivers_under_test import ASYNC_DRIVERS, SYNC_DRIVERS
+
+EVERY_SIDE = tuple(f"{name}-async" for name in ASYNC_DRIVERS) + tuple(f"{name}-sync" for name in SYNC_DRIVERS)
+
+#: For what a group does by itself: to elect, to let a member in again, to start a killed one.
+GROUP_TAKES_S = 120.0
+
+View = dict[int, tuple[str, str]]
+
+
+class Member:
+    """One server of the group."""
+
+    def __init__(self, config: MySQLConfig, port: int) -> None:
+        self._password = config.password.get_secret_value()
+        self.port = port
+        self.host = f"127.0.0.1:{port}"
+        self.server_id, pid_file = self.run("SELECT @@server_uuid, @@pid_file")[0]
+        self._pid_file = Path(pid_file)
+        self._frozen = 0
+
+    def open(self) -> pymysql.Connection[Any]:
+        """A connection as the administrator."""
+        return pymysql.connect(
+            host="127.0.0.1",
+            port=self.port,
+            user="root",
+            password=self._password,
+            autocommit=True,
+            connect_timeout=5,
+            read_timeout=90,
+        )
+
+    def run(self, *statements: str) -> tuple[Any, ...]:
+        """Run statements as the administrator; the rows of the last."""
+        with self.open() as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            return cursor.fetchall()
+
+    def view(self) -> View:
+        """State and role of each member as this one sees them, by port."""
+        rows = self.run(
+            "SELECT member_port, member_state, member_role FROM performance_schema.replication_group_members"
+        )
+        return {int(port): (state, role) for port, state, role in rows if port}
+
+    def executed(self) -> str:
+        """The transactions this member has carried out."""
+        return str(self.run("SELECT @@GLOBAL.gtid_executed")[0][0])
+
+    def wait_for(self, executed: str) -> None:
+        """Wait until it has carried these transactions out."""
+        assert self.run(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', {GROUP_TAKES_S:g})")[0][0] == 0
+
+    @contextmanager
+    def lagging(self, database: str) -> Iterator[None]:
+        """Let it receive what the group does, but carry out nothing that concerns the tables of a schema."""
+        with self.open() as connection, connection.cursor() as cursor:
+            cursor.execute(f"LOCK TABLES {database}.locus_threads READ, {database}.locus_checkpoints READ")
+            yield
+
+    def freeze(self) -> None:
+        """Stop its process where it is; the system goes on to accept connections for it."""
+        self._frozen = int(self._pid_file.read_text())
+        os.kill(self._frozen, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let its process go on."""
+        if self._frozen:
+            os.kill(self._frozen, signal.SIGCONT)
+            self._frozen = 0
+
+    def kill(self) -> None:
+        """End its process without a word."""
+        os.kill(int(self._pid_file.read_text()), signal.SIGKILL)
+
+    def join(self) -> None:
+        """Become a member again."""
+        self.run("STOP GROUP_REPLICATION", f"START GROUP_REPLICATION USER = 'root', PASSWORD = '{self._password}'")
+
+
+class Group:
+    """The three members."""
+
+    def __init__(self, dsn: str) -> None:
+        self.config = MySQLConfig(dsn=dsn)
+        self.members = [Member(self.config, endpoint.port) for endpoint in self.config.endpoints]
+
+    def primary(self) -> Member:
+        """The member that takes writes."""
+        view = next(view for view in map(self._view_of, self.members) if view)
+        port = next(port for port, (state, role) in view.items() if role == "PRIMARY" and state == "ONLINE")
+        return next(member for member in self.members if member.port == port)
+
+    def secondaries(self) -> tuple[Member, Member]:
+        """The others."""
+        primary = self.primary()
+        first, second = (member for member in self.members if member is not primary)
+        return first, second
+
+    def mend(self) -> None:
+        """Thaw and let in whoever is out, until all are online."""
+        for member in self.members:
+            member.thaw()
+        deadline = time.monotonic() + GROUP_TAKES_S
+        while (views := [self._view_of(member) for member in self.members]) != [self._whole(views)] * 3:
+            assert time.monotonic() < deadline, views
+            for member, view in zip(self.members, views, strict=True):
+                if view and view.get(member.port, ("OFFLINE", ""))[0] in {"ERROR", "OFFLINE"}:
+                    with suppress(pymysql.Error):
+                        member.join()
+            time.sleep(0.2)
+
+    def _whole(self, views: list[View]) -> View:
+        """The view that all must have: every member online, one of them the primary."""
+        ports = {member.port for member in self.members}
+        for view in views:
+            if view.keys() == ports and {state for state, _ in view.values()} == {"ONLINE"}:
+                return view
+        return {0: ("", "")}
+
+    def _view_of(self, member: Member) -> View:
+        try:
+            view = member.view()
+        except (pymysql.Error, OSError):
+            return {}
+        return view or {member.port: ("OFFLINE", "")}
+
+
+@pytest.fixture(scope="session")
+def whole_group() -> Group:
+    dsn = os.environ.get("LOCUS_MYSQL_TEST_CLUSTER")
+    if not dsn:
+        pytest.fail("No group to test on: run these tests by `ci/cluster run --`.", pytrace=False)
+    return Group(dsn)
+
+
+@pytest.fixture
+def group(whole_group: Group) -> Iterator[Group]:
+    """The group, complete before the test and after it."""
+    whole_group.mend()
+    yield whole_group
+    whole_group.mend()
+
+
+@pytest.fixture
+def database(group: Group) -> Iterator[str]:
+    """A new schema that all members have."""
+    name = f"locus_test_{secrets.token_hex(8)}"
+    primary = group.primary()
+    primary.run(f"CREATE DATABASE {name}")
+    for member in group.members:
+        member.wait_for(primary.executed())
+    yield name
+    group.mend()
+    group.primary().run(f"DROP DATABASE {name}")
+
+
+class Store:
+    """A store of any side, awaited; one that blocks does so in a thread."""
+
+    def __init__(self, side: str, config: MySQLConfig) -> None:
+        driver, _, way = side.rpartition("-")
+        config = config.model_copy(update={"driver": driver})
+        self.store: Any = CheckpointStore(config) if way == "async" else SyncCheckpointStore(config)
+        self._blocks = way == "sync"
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        method = getattr(self.store, name)
+
+        async def call(*args: Any) -> Any:
+            return await (asyncio.to_thread(method, *args) if self._blocks else method(*args))
+
+        return call
+
+
+@pytest.fixture
+def open_store(group: Group, database: str) -> Callable[..., Store]:
+    """``open_store(side, *members, **options)``: a store with these servers in this order; all by default."""
+
+    def open_one(side: str, *members: Member, **options: Any) -> Store:
+        hosts = tuple(member.host for member in members or group.members)
+        given = {"user": group.config.user, "password": group.config.password, "database": database}
+        return Store(side, MySQLConfig(**{**given, "hosts": hosts, **options}))
+
+    return open_one

@@ -1,0 +1,138 @@
+"""What is loaded comes from the primary, whichever server is named first and whatever the others are doing."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from locus_mysql.errors import ReadOnlyServer, Unavailable
+
+from .conftest import EVERY_SIDE, Group, Store
+
+OpenStore = Callable[..., Store]
+
+one_of_each = pytest.mark.parametrize("side", ["mysql-connector-async", "pymysql-sync"])
+SECRET = "Correct-horse-1"
+
+
+@pytest.fixture
+def plain_user(group: Group, database: str) -> Iterator[dict[str, str]]:
+    """A user as README tells to make it: it may not see the members of the group."""
+    user = f"locus_{secrets.token_hex(8)}"
+    primary = group.primary()
+    primary.run(f"CREATE USER {user} IDENTIFIED BY '{SECRET}'", f"GRANT ALL ON {database}.* TO {user}")
+    for member in group.members:
+        member.wait_for(primary.executed())
+    yield {"user": user, "password": SECRET}
+    group.mend()
+    group.primary().run(f"DROP USER {user}")
+
+
+async def test_a_load_never_comes_from_a_secondary_that_lags(
+    group: Group, open_store: OpenStore, plain_user: dict[str, str], database: str
+) -> None:
+    primary, (behind, _) = group.primary(), group.secondaries()
+    before = open_store("pymysql-sync", primary)
+    await before.save("thread", {"turn": 1}, "first")
+    behind.wait_for(primary.executed())
+    with behind.lagging(database):
+        for turn, side in enumerate((*EVERY_SIDE, *EVERY_SIDE), 2):
+            await before.save("thread", {"turn": turn}, f"turn {turn}")
+            fresh = open_store(side, behind, primary, **(plain_user if turn > len(EVERY_SIDE) + 1 else {}))
+            assert await fresh.load("thread") == {"turn": turn}
+            assert (await fresh.list_checkpoints("thread"))[0] == f"turn {turn}"
+            await fresh.save("thread", {"turn": turn, "by": side}, f"{side} {turn}")
+            assert (await fresh.history("thread"))[0]["parent_id"] == f"turn {turn}"
+            await fresh.close()
+        assert behind.run(f"SELECT COUNT(*) FROM {database}.locus_checkpoints") == ((1,),)
+    await before.close()
+
+
+async def test_a_process_that_only_reads_follows_a_primary_that_was_moved(
+    group: Group, open_store: OpenStore, database: str
+) -> None:
+    old, (new, _) = group.primary(), group.secondaries()
+    readers = {side: open_store(side, old, new) for side in EVERY_SIDE}
+    writer = open_store("pymysql-sync", new, old)
+    await writer.save("thread", {"turn": 1})
+    for reader in readers.values():
+        assert await reader.load("thread") == {"turn": 1}
+    old.run(f"SELECT group_replication_set_as_primary('{new.server_id}')")
+    with old.lagging(database):
+        await writer.save("thread", {"turn": 2})
+        for reader in readers.values():
+            assert await reader.load("thread") == {"turn": 2}
+        assert old.run(f"SELECT COUNT(*) FROM {database}.locus_checkpoints") == ((1,),)
+    for store in (writer, *readers.values()):
+        await store.close()
+
+
+@one_of_each
+async def test_a_member_that_left_its_group_is_passed_over_also_if_it_takes_writes(
+    group: Group, open_store: OpenStore, side: str
+) -> None:
+    primary, (outside, _) = group.primary(), group.secondaries()
+    before = open_store("pymysql-sync", primary)
+    await before.save("thread", {"turn": 1})
+    outside.wait_for(primary.executed())
+    outside.run("STOP GROUP_REPLICATION", "SET GLOBAL super_read_only = 0", "SET GLOBAL read_only = 0")
+    await before.save("thread", {"turn": 2})
+    store = open_store(side, outside, primary)
+    assert await store.load("thread") == {"turn": 2}
+    alone = open_store(side, outside, outside, retry_deadline_s=0.5)
+    with pytest.raises(Unavailable, match=f"{outside.port} is no working member of its group: its state is OFFLINE"):
+        await alone.load("thread")
+    for one in (before, store, alone):
+        await one.close()
+
+
+@one_of_each
+async def test_a_member_that_is_recovering_is_passed_over(
+    group: Group, open_store: OpenStore, database: str, side: str
+) -> None:
+    primary, (recovering, _) = group.primary(), group.secondaries()
+    before = open_store("pymysql-sync", primary)
+    await before.save("thread", {"turn": 1})
+    recovering.wait_for(primary.executed())
+    recovering.run("STOP GROUP_REPLICATION")
+    await before.save("thread", {"turn": 2})
+    with recovering.open() as connection, connection.cursor() as cursor:
+        cursor.execute(f"LOCK TABLES {database}.locus_checkpoints READ")  # what it missed waits for this
+        joining = asyncio.create_task(asyncio.to_thread(recovering.join))
+        while recovering.view().get(recovering.port, ("", ""))[0] != "RECOVERING":
+            assert not joining.done() or joining.exception() is None
+            await asyncio.sleep(0.05)
+        store = open_store(side, recovering, primary)
+        assert await store.load("thread") == {"turn": 2}
+        await store.save("thread", {"turn": 3})
+        assert recovering.view()[recovering.port][0] == "RECOVERING"
+        alone = open_store(side, recovering, recovering, retry_deadline_s=0.5)
+        with pytest.raises(Unavailable, match="its state is RECOVERING"):
+            await alone.load("thread")
+    await joining
+    for one in (before, store, alone):
+        await one.close()
+
+
+@one_of_each
+async def test_without_a_primary_nothing_is_loaded_and_a_single_secondary_is_read_as_it_is(
+    group: Group, open_store: OpenStore, side: str
+) -> None:
+    primary, secondaries = group.primary(), group.secondaries()
+    before = open_store("pymysql-sync", primary)
+    await before.save("thread", {"turn": 1})
+    for secondary in secondaries:
+        secondary.wait_for(primary.executed())
+    both = open_store(side, *secondaries, retry_deadline_s=0.5)
+    with pytest.raises(ReadOnlyServer) as caught:
+        await both.load("thread")
+    assert all(str(secondary.port) in str(caught.value) for secondary in secondaries)
+    single = open_store(side, secondaries[0])
+    assert await single.load("thread") == {"turn": 1}
+    with pytest.raises(ReadOnlyServer):
+        await single.save("thread", {"turn": 2})
+    for one in (before, both, single):
+        await one.close()

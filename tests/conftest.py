@@ -1,0 +1,16 @@
+"""Settings of all tests."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+from .thoroughness import FULL
+
+# For random runs of many operations against a server: ``@settings(settings.get_profile("server"))``.
+settings.register_profile(
+    "server",
+    max_examples=500 if FULL else 30,
+    stateful_step_count=50,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)

@@ -1,0 +1,304 @@
+"""Rows damaged or forged by SQL: each is noticed, none keeps the others from being read, and every call ends."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import struct
+import zlib
+from typing import Any
+
+import pymysql
+import pytest
+
+from locus_mysql.config import MySQLConfig
+from locus_mysql.dialect import Dialect
+from locus_mysql.errors import CorruptCheckpoint
+
+from .conftest import Make, RunSQL
+
+#: Two rows that follow or build on each other, or on themselves or on a later one, in a thread of rows 1 to 8.
+CIRCLES = {
+    "parents": "parent_seq = CASE seq WHEN 2 THEN 4 ELSE parent_seq END",
+    "parents of the oldest": "parent_seq = CASE seq WHEN 1 THEN 3 ELSE parent_seq END",
+    "own parent": "parent_seq = IF(seq = 3, 3, parent_seq)",
+    "all parents": "parent_seq = seq % 8 + 1",
+    "bases": "base_seq = CASE seq WHEN 4 THEN 8 ELSE base_seq END",
+    "bases of the newest": "base_seq = CASE seq WHEN 8 THEN 7 WHEN 7 THEN 8 ELSE base_seq END",
+    "all bases": "base_seq = seq % 8 + 1",
+    "own base": "base_seq = seq",
+}
+
+
+@pytest.fixture
+def sound_tables() -> None:
+    """Here tables are damaged on purpose."""
+
+
+def conversation(turns: int) -> dict[str, Any]:
+    messages = [{"role": "user", "content": f"apple {turn} " + f"word{turn} " * 90} for turn in range(turns)]
+    return {"messages": [{"role": "system", "content": "long " * 600}, *messages], "step": turns}
+
+
+async def fill(store: Any, thread_id: str = "t", turns: int = 8) -> None:
+    """A thread of rows 1 to ``turns``, each named after its seq."""
+    for turn in range(1, turns + 1):
+        await store.save(thread_id, conversation(turn), str(turn), metadata={"kind": "talk", "turn": turn})
+
+
+class TestCircles:
+    @pytest.mark.parametrize("circle", CIRCLES)
+    async def test_every_call_ends_though_rows_lead_in_a_circle(
+        self, make_store: Make, sql: RunSQL, circle: str
+    ) -> None:
+        store = make_store(cache_bytes=0)
+        await fill(store)
+        await fill(store, "other")
+        for turn in (1, 2, 3, 6):
+            await store.delete("t", str(turn))
+        sql(f"UPDATE locus_store_checkpoints SET {CIRCLES[circle]} WHERE thread_id = 't'")
+
+        reader = make_store()
+        named = ["8", "7", "5", "4"]
+        refused = []
+        for checkpoint_id in named:
+            try:
+                assert await reader.load("t", checkpoint_id) == conversation(int(checkpoint_id))
+            except CorruptCheckpoint as error:
+                refused.append(str(error))
+        assert bool(refused) == ("base" in circle)
+        assert all("of thread 't'" in words for words in refused)
+        assert [entry["checkpoint_id"] for entry in await reader.history("t")] == named
+        assert {hit["thread_id"] for hit in await reader.search("apple")} >= {"other"}
+        assert "other" in [found["thread_id"] for found in await reader.search_data("step", 8)]
+        await reader.save("t", conversation(9), "9")
+        await make_store(keep_checkpoints=2).save("t", conversation(9), "10")
+        await reader.delete("t", "9")
+        sql("UPDATE locus_store_threads SET created_at = created_at - INTERVAL 3 DAY")
+        sql("UPDATE locus_store_checkpoints SET created_at = created_at - INTERVAL 3 DAY WHERE seq < 7")
+        await reader.vacuum(1)
+        await reader.copy_thread("t", "copy")
+        assert await reader.load("copy") == conversation(9)
+        assert await reader.load("t") == conversation(9)
+        assert await reader.load("other") == conversation(8)
+
+    async def test_a_lineage_longer_than_any_is_a_corrupt_checkpoint(self, make_store: Make, sql: RunSQL) -> None:
+        store = make_store()
+        await fill(store, turns=1)
+        rows = ", ".join(
+            f"('default', 't', {seq}, 'c{seq}', {seq - 1}, 0, RANDOM_BYTES(16), 'x', NOW())" for seq in range(2, 1_300)
+        )
+        sql(
+            "INSERT INTO locus_store_checkpoints (tenant, thread_id, seq, checkpoint_id, base_seq, continues, token,"
+            f" payload, created_at) VALUES {rows}"
+        )
+        with pytest.raises(CorruptCheckpoint, match="of thread 't'"):
+            await make_store().load("t")
+        assert await make_store().search_data("step", 1) == []
+
+
+class TestPayloads:
+    """A lineage whose rows are of every kind: whole, delta; compressed, plain."""
+
+    @pytest.fixture
+    async def filled(self, make_store: Make, sql: RunSQL) -> Any:
+        store = make_store(cache_bytes=0)
+        plain = make_store(cache_bytes=0, compression="none")
+        await fill(store, turns=5)
+        assert await plain.load("t") == conversation(5)
+        await plain.save("t", conversation(6), "6")
+        assert await plain.load("t") == conversation(6)
+        await plain.save("t", conversation(7), "7")
+        await fill(store, "other", 2)
+        kinds = {payload[:1] for (payload,) in sql("SELECT payload FROM locus_store_checkpoints WHERE thread_id = 't'")}
+        assert kinds == {b"\x01", b"\x02"}
+        return plain
+
+    async def assert_noticed(self, make_store: Make, filled: Any, sql: RunSQL, seq: int, payload: bytes) -> None:
+        """The states of which the row is part are refused, by whom knows the rows and by others; all else is read."""
+        ((before,),) = sql("SELECT payload FROM locus_store_checkpoints WHERE thread_id = 't' AND seq = %s", seq)
+        sql("UPDATE locus_store_checkpoints SET payload = %s WHERE thread_id = 't' AND seq = %s", payload, seq)
+        reader = make_store(cache_bytes=0)
+        for checkpoint_id in (str(seq), *(["7", None] if seq in _lineage(sql, 7) else [])):
+            for store in (reader, filled):
+                with pytest.raises(CorruptCheckpoint, match=rf"row {seq} of thread 't'"):
+                    await store.load("t", checkpoint_id)
+        for other in {1, 3, 5, 7} - {seq}:
+            if seq not in _lineage(sql, other):
+                assert await reader.load("t", str(other)) == conversation(other)
+        assert await reader.load("other") == conversation(2)
+        sql("UPDATE locus_store_checkpoints SET payload = %s WHERE thread_id = 't' AND seq = %s", before, seq)
+        assert await filled.load("t") == conversation(7)
+
+    async def test_bits_that_flip_and_bytes_that_are_gone_are_noticed(
+        self, make_store: Make, filled: Any, sql: RunSQL
+    ) -> None:
+        for seq, payload in sql("SELECT seq, payload FROM locus_store_checkpoints WHERE thread_id = 't'"):
+            for place in (0, 1, 5, 9, 20, len(payload) // 2, len(payload) - 1):
+                flipped = bytearray(payload)
+                flipped[place] ^= 1 << place % 8
+                await self.assert_noticed(make_store, filled, sql, seq, bytes(flipped))
+            for end in (0, 1, 4, 5, len(payload) - 1):
+                await self.assert_noticed(make_store, filled, sql, seq, payload[:end])
+
+    async def test_payloads_that_are_swapped_are_noticed(self, make_store: Make, filled: Any, sql: RunSQL) -> None:
+        payloads = dict(sql("SELECT seq, payload FROM locus_store_checkpoints WHERE thread_id = 't'"))
+        ((elsewhere,),) = sql("SELECT payload FROM locus_store_checkpoints WHERE thread_id = 'other' AND seq = 1")
+        assert len(payloads) == 7
+        for one, other in itertools.permutations(payloads, 2):
+            if other == one % 7 + 1:
+                await self.assert_noticed(make_store, filled, sql, one, payloads[other])
+        await self.assert_noticed(make_store, filled, sql, 1, elsewhere)
+
+    async def test_a_payload_that_inflates_without_end_is_refused(
+        self, make_store: Make, filled: Any, sql: RunSQL
+    ) -> None:
+        compressor = zlib.compressobj(9, zlib.DEFLATED, -15)
+        bomb = b"".join(compressor.compress(bytes(2**24)) for _ in range(8)) + compressor.flush()
+        ((token,),) = sql("SELECT token FROM locus_store_checkpoints WHERE thread_id = 't' AND seq = 1")
+        checksum = zlib.crc32(bomb, zlib.crc32(b"\x02" + token))
+        await self.assert_noticed(make_store, filled, sql, 1, b"\x02" + struct.pack("<I", checksum) + bomb)
+
+    async def test_a_copy_is_whole(self, make_store: Make, filled: Any) -> None:
+        await filled.copy_thread("t", "copy")
+        reader = make_store()
+        for turn in range(1, 8):
+            assert await reader.load("copy", str(turn)) == conversation(turn)
+
+    async def test_a_state_of_another_shape_is_a_corrupt_checkpoint(self, make_store: Make, sql: RunSQL) -> None:
+        store = make_store(cache_bytes=0)
+        await store.save("t", {"a": 1}, "1")
+        ((token,),) = sql("SELECT token FROM locus_store_checkpoints")
+        for head in (b"[1]", b"5", b"{5}", b'{"a":1', b"null", b"", b'{"a":01}'):
+            header = b'{"p":0,"t":0,"c":{},"l":[]}'
+            body = struct.pack("<II", len(header), len(head)) + header + head
+            checksum = struct.pack("<I", zlib.crc32(body, zlib.crc32(b"\x01" + token)))
+            sql("UPDATE locus_store_checkpoints SET payload = %s", b"\x01" + checksum + body)
+            with pytest.raises(CorruptCheckpoint, match="thread 't'"):
+                await make_store().load("t")
+            assert await store.search_data("a", 1) == []
+
+
+def _lineage(sql: RunSQL, seq: int) -> set[int]:
+    """The rows from which a state of the thread is put together."""
+    bases = dict(sql("SELECT seq, base_seq FROM locus_store_checkpoints WHERE thread_id = 't'"))
+    lineage = {seq}
+    while bases[seq] != seq:
+        seq = bases[seq]
+        lineage.add(seq)
+    return lineage
+
+
+class TestOneAmongOthers:
+    async def test_a_damaged_row_does_not_keep_others_from_being_found(
+        self, make_store: Make, make_backend: Make, sql: RunSQL, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        for store, tables in ((make_store(), "locus_store"), (make_backend(), "locus_state")):
+            for number in range(120):
+                state = {"secret": "sesame", "step": number % 2}
+                await store.save(f"t{number}", state, "one", metadata={"kind": "talk"})
+            sql(
+                f"UPDATE {tables}_checkpoints SET payload = CONCAT(payload, 'x')"
+                " WHERE thread_id IN ('t3', 't77', 't119')"
+            )
+        caplog.set_level(logging.WARNING)
+
+        odd = {f"t{number}" for number in range(1, 120, 2)} - {"t3", "t77", "t119"}
+        assert {found["thread_id"] for found in await make_store().search_data("step", 1)} == odd
+        found = await make_backend().query_by_metadata("kind", "talk")
+        assert len(found) == 100
+        assert not {"t3", "t77", "t119"} & {one["thread_id"] for one in found}
+        assert len(await make_backend().query_by_metadata("kind", "talk", 1_000)) == 117
+        for thread_id in ("t3", "t77", "t119"):
+            assert f"row 1 of thread {thread_id!r}" in caplog.text
+        assert "sesame" not in caplog.text
+
+    @pytest.mark.parametrize("damage", ['{"kind":"talk"', "[1]", "5", '"secret"'])
+    async def test_damaged_metadata_does_not_keep_others_from_being_found(
+        self, make_store: Make, make_backend: Make, sql: RunSQL, damage: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        for store, tables in ((make_store(), "locus_store"), (make_backend(), "locus_state")):
+            for number in range(3):
+                for checkpoint_id in "ab":
+                    await store.save(f"t{number}", {"step": 1}, checkpoint_id, metadata={"kind": "talk"})
+            sql(f"UPDATE {tables}_checkpoints SET metadata = %s WHERE thread_id = 't1' AND checkpoint_id = 'b'", damage)
+        caplog.set_level(logging.WARNING)
+
+        reader = make_store()
+        assert {one["thread_id"] for one in await reader.list_with_metadata()} == {"t0", "t2"}
+        assert len(await reader.query_by_metadata("kind", "talk")) == 5
+        assert len(await make_backend().query_by_metadata("kind", "talk")) == 2
+        assert {one["thread_id"] for one in await reader.search_data("step", 1)} == {"t0", "t2"}
+        assert [entry["checkpoint_id"] for entry in await reader.history("t1")] == ["a"]
+        assert await reader.load("t1") == {"step": 1}
+        with pytest.raises(CorruptCheckpoint, match="checkpoint 'b' of thread 't1'"):
+            await reader.get_metadata("t1")
+        assert "checkpoint 'b' of thread 't1'" in caplog.text
+        assert "secret" not in caplog.text
+
+
+class TestHistory:
+    @pytest.fixture
+    def handler_reads(self, raw: pymysql.Connection[Any]) -> Any:
+        """Rows that one statement reads."""
+
+        def reads(statement: Any) -> int:
+            with raw.cursor() as cursor:
+                cursor.execute("FLUSH STATUS")
+                cursor.execute(statement.sql, statement.params)
+                cursor.execute("SHOW SESSION STATUS LIKE 'Handler_read%'")
+                return sum(int(value) for _, value in cursor.fetchall())
+
+        return reads
+
+    async def test_only_the_rows_it_tells_of_are_read(self, make_store: Make, handler_reads: Any) -> None:
+        store = make_store()
+        for number in range(400):
+            await store.save("t", {"step": number}, str(number))
+        newest = await store.history("t", 10)
+        assert [(entry["checkpoint_id"], entry["parent_id"]) for entry in newest] == [
+            (str(number), str(number - 1)) for number in range(399, 389, -1)
+        ]
+        dialect = Dialect("locus_", "dicts")
+        tenant = MySQLConfig(host="localhost", user="u").tenant
+        assert 10 <= handler_reads(dialect.queries.history(tenant, "t", 10)) < 150
+
+    async def test_a_parent_is_told_across_rows_without_a_name(self, make_store: Make) -> None:
+        store = make_store()
+        await fill(store)
+        for turn in (2, 3, 4, 6, 7):
+            await store.delete("t", str(turn))
+        entries = await make_store().history("t")
+        assert [(one["checkpoint_id"], one["parent_id"]) for one in entries] == [("8", "5"), ("5", "1"), ("1", None)]
+        assert [one["parent_id"] for one in await store.history("t", 1)] == ["5"]
+
+
+class TestScores:
+    async def test_other_tenants_have_no_part_in_them(self, make_store: Make) -> None:
+        mine, theirs = make_store(tenant="mine"), make_store(tenant="theirs")
+        for number, text in enumerate(("wombat plan", "plan of the week", "plan", "burrow", "a wombat, a wombat")):
+            await mine.save(f"t{number}", {"messages": [text]})
+        queries = ("wombat", "plan wombat", "wombat plan burrow", '"wombat plan" week', "plan-wombat, week!", "nothing")
+        before = [await mine.search(query) for query in queries]
+        assert [hit["thread_id"] for hit in before[1]] == ["t0", "t4", "t2", "t1"]
+        for number in range(60):
+            await theirs.save(f"t{number}", {"messages": ["wombat " * 9 + ("plan burrow" if number % 2 else "week")]})
+        assert [await mine.search(query) for query in queries] == before
+        assert [len(hits) for hits in before] == [2, 4, 5, 2, 4, 0]
+
+    async def test_more_words_and_those_rarer_among_the_hits_count_more(self, make_store: Make) -> None:
+        store = make_store()
+        texts = {"both": "invoice overdue", "rare": "overdue", **{f"common{number}": "invoice" for number in range(5)}}
+        for thread_id, text in texts.items():
+            await store.save(thread_id, {"messages": [text]})
+        hits = await store.search("Invoice overdue OVERDUE")
+        assert [hit["thread_id"] for hit in hits][:3] == ["both", "rare", "common4"]
+        assert hits[0]["score"] == pytest.approx(hits[1]["score"] + hits[2]["score"])
+        assert [hit["thread_id"] for hit in await store.search("invoice overdue", 2)] == ["both", "rare"]
+
+    async def test_a_query_of_very_many_words_is_answered(self, make_store: Make) -> None:
+        store = make_store()
+        await store.save("t", {"messages": ["apple"]})
+        many = " ".join(f"word{number}" for number in range(300))
+        assert [hit["thread_id"] for hit in await store.search(f"{many} apple")] == ["t"]
+        assert await store.search("!!! ''' \"\" -- ()") == []

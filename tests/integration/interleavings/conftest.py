@@ -1,0 +1,46 @@
+"""A stage for each side, and the tables checked after every test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pymysql
+import pytest
+
+from locus_mysql import MySQLConfig
+
+from ..conftest import ONE_OF_EACH, MakeConfig
+from ..soundness import assert_all_sound
+from .stage import Stage
+
+
+@pytest.fixture(params=ONE_OF_EACH)
+def stage(request: pytest.FixtureRequest, make_config: MakeConfig, run_sql: Callable[..., Any]) -> Iterator[Stage]:
+    """A stage; the tables are sound when the test is over."""
+    with Stage(make_config, run_sql, request.param) as running:
+        yield running
+
+
+@pytest.fixture
+def raw(server_dsn: str, database: str) -> Iterator[pymysql.Connection[Any]]:
+    """A connection with the test's schema selected."""
+    config = MySQLConfig(dsn=server_dsn)
+    (endpoint, *_) = config.endpoints
+    connection = pymysql.connect(
+        host=endpoint.host,
+        port=endpoint.port,
+        unix_socket=endpoint.unix_socket,
+        user=config.user,
+        password=config.password.get_secret_value().encode(),
+        database=database,
+        autocommit=True,
+    )
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def check_tables(raw: pymysql.Connection[Any]) -> Callable[[], None]:
+    """``check_tables()``: what must be true of the tables whatever happened."""
+    return lambda: assert_all_sound(raw)

@@ -1,0 +1,159 @@
+"""Whether what calls returned can be explained by some order in which they took effect, each once: `Worlds`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeAlias
+
+
+class Saved(NamedTuple):
+    """A checkpoint: its id, or what stands for it until it is known, and the number of its state."""
+
+    name: Hashable
+    state: int
+
+
+#: Each thread's checkpoints, oldest first. A thread without any is left out.
+Threads: TypeAlias = frozenset[tuple[str, tuple[Saved, ...]]]
+
+#: What a call does to the threads: each way it may go, with what it returns then.
+Effect: TypeAlias = Callable[[Threads], Iterator[tuple[Threads, Any]]]
+
+
+@dataclass(frozen=True)
+class World:
+    """One way that things may stand.
+
+    Args:
+        threads: What is stored.
+        returns: Of calls on their way, those that took effect, with what they are to return.
+    """
+
+    threads: Threads = frozenset()
+    returns: frozenset[tuple[int, Any]] = frozenset()
+
+
+class Worlds:
+    """Every way that things may stand, given what calls that ended returned."""
+
+    def __init__(self) -> None:
+        self.possible = {World()}
+        self._on_their_way: dict[int, Effect] = {}
+        self._begun = 0
+
+    def begin(self, effect: Effect) -> int:
+        """A call begins; from now on until its end it may take effect. Returns its number."""
+        self._begun += 1
+        self._on_their_way[self._begun] = effect
+        return self._begun
+
+    def end(self, number: int, returned: Any) -> bool:
+        """A call returned something; whether that can be explained."""
+        ended = set()
+        for world in self._unfolded():
+            returns = dict(world.returns)
+            if returns.pop(number, _NOTHING) == returned:
+                ended.add(replace(world, returns=frozenset(returns.items())))
+        del self._on_their_way[number]
+        if ended:
+            self.possible = ended
+        return bool(ended)
+
+    def expected(self, number: int) -> list[Any]:
+        """What a call on its way might return."""
+        found = [dict(world.returns)[number] for world in self._unfolded() if number in dict(world.returns)]
+        return sorted(set(found), key=repr)
+
+    def threads(self) -> set[Threads]:
+        """What may be stored."""
+        return {world.threads for world in self.possible}
+
+    def _unfolded(self) -> set[World]:
+        """The possible worlds, and those they may have become."""
+        reached, news = set(self.possible), set(self.possible)
+        while news:
+            later = {
+                World(threads, world.returns | {(number, returned)})
+                for world in news
+                for number, effect in self._on_their_way.items()
+                if all(number != done for done, _ in world.returns)
+                for threads, returned in effect(world.threads)
+            }
+            news = later - reached
+            reached |= news
+        return reached
+
+
+_NOTHING = object()
+
+
+def save(thread_id: str, saved: Saved, keep: int | None = None) -> Effect:
+    """The checkpoint is the newest; one of the same id is replaced, and those beyond ``keep`` go."""
+
+    def effect(threads: Threads) -> Iterator[tuple[Threads, Any]]:
+        others = [one for one in dict(threads).get(thread_id, ()) if one.name != saved.name]
+        kept = (*others, saved)
+        yield _with(threads, thread_id, kept if keep is None else kept[-keep:]), True
+
+    return effect
+
+
+def load(thread_id: str, name: Hashable = None) -> Effect:
+    """Returns the number of a checkpoint's state, or of the newest; None if there is none."""
+
+    def effect(threads: Threads) -> Iterator[tuple[Threads, Any]]:
+        there = [one.state for one in dict(threads).get(thread_id, ()) if name in (None, one.name)]
+        yield threads, there[-1] if there else None
+
+    return effect
+
+
+def names(thread_id: str) -> Effect:
+    """Returns the ids of a thread's checkpoints, newest first."""
+
+    def effect(threads: Threads) -> Iterator[tuple[Threads, Any]]:
+        yield threads, tuple(one.name for one in reversed(dict(threads).get(thread_id, ())))
+
+    return effect
+
+
+def delete(thread_id: str, name: Hashable = None) -> Effect:
+    """Returns whether there was one."""
+
+    def effect(threads: Threads) -> Iterator[tuple[Threads, Any]]:
+        before = dict(threads).get(thread_id, ())
+        after = () if name is None else tuple(one for one in before if one.name != name)
+        yield _with(threads, thread_id, after), after != before
+
+    return effect
+
+
+def copy(source: str, destination: str) -> Effect:
+    """Returns whether there was a source; "exists" if the destination is there too, and then does nothing."""
+
+    def effect(threads: Threads) -> Iterator[tuple[Threads, Any]]:
+        there = dict(threads)
+        if source not in there:
+            yield threads, False
+        elif destination in there:
+            yield threads, "exists"
+        else:
+            yield _with(threads, destination, there[source]), True
+
+    return effect
+
+
+def may_remove(thread_id: str) -> Effect:
+    """The thread may go whole, at any time; for calls that go from thread to thread."""
+
+    def effect(threads: Threads) -> Iterator[tuple[Threads, Any]]:
+        yield threads, None
+        yield _with(threads, thread_id, ()), None
+
+    return effect
+
+
+def _with(threads: Threads, thread_id: str, checkpoints: tuple[Saved, ...]) -> Threads:
+    others = {one: there for one, there in threads if one != thread_id}
+    return frozenset({**others, **({thread_id: checkpoints} if checkpoints else {})}.items())

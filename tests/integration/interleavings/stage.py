@@ -1,0 +1,426 @@
+"""A stage on which calls of real stores take turns, packet by packet, in the order a test says.
+
+Everything is real, the server too, but for one thing: between a store's driver and its library, each packet waits
+until the test lets the server carry it out, and each answer waits until the test hands it over, or loses it. One call
+runs at a time, so a test does the same each time.
+
+    with Stage(make_config, run_sql, "pymysql-sync") as stage:
+        one, other = stage.store(), stage.store()  # as two processes have them
+        loading = one.begin("load", "thread", "c1")
+        loading.carry_out()  # the server has answered
+        other.delete("thread", "c1")  # from beginning to end
+        assert loading.finish() == state  # the answer arrives
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from contextvars import ContextVar
+from typing import Any, Literal, Self
+
+from locus_mysql import CheckpointStore, MySQLBackend, MySQLConfig, SyncCheckpointStore, SyncMySQLBackend
+from locus_mysql.dialect import Statement
+from locus_mysql.drivers.interface import ConnectionLost, DriverError, Result
+from locus_mysql.drivers.registry import find_driver, register_driver
+
+from ..conftest import MakeConfig
+
+DEADLINE_S = 20.0
+
+_CLASSES = {
+    ("store", "async"): CheckpointStore,
+    ("store", "sync"): SyncCheckpointStore,
+    ("backend", "async"): MySQLBackend,
+    ("backend", "sync"): SyncMySQLBackend,
+}
+
+#: running: on its way. asks: a packet is about to be sent. answered: the server's answer is held back. done: ended.
+CallState = Literal["running", "asks", "answered", "done"]
+
+_current: ContextVar[Call | None] = ContextVar("_current", default=None)
+
+
+class LeftTheStage(BaseException):
+    """The test is over while a call still was on its way."""
+
+
+class Call:
+    """One call of a store's method.
+
+    Args:
+        stage: Where it takes its turns.
+        title: What to show of it.
+    """
+
+    def __init__(self, stage: Stage, title: str) -> None:
+        self.state: CallState = "running"
+        self.packet: Sequence[Statement] = ()
+        self.connection_id = 0
+        self.outcome: Future[Any] = Future()
+        self._stage = stage
+        self._title = title
+        self._decision: Future[None] = Future()
+
+    def __repr__(self) -> str:
+        return f"<{self._title}: {self.state}>"
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended."""
+        return self.state == "done"
+
+    @property
+    def waits(self) -> bool:
+        """Whether the server lets it wait for a lock that another call has."""
+        return self.state == "running"
+
+    def carry_out(self) -> Self:
+        """Let the server carry out the packet; the answer is held back. The call may then wait for a lock."""
+        assert self.state == "asks", self
+        self._go_on()
+        return self
+
+    def deliver(self) -> Self:
+        """Hand over the answer; the call goes on to its next packet, or ends."""
+        assert self.state == "answered", self
+        self._go_on()
+        return self
+
+    def step(self) -> Self:
+        """A packet and its answer; only the packet if the server lets it wait."""
+        if self.state == "asks":
+            self.carry_out()
+        if self.state == "answered":
+            self.deliver()
+        return self
+
+    def lose_request(self) -> Self:
+        """Break the connection; the server never gets the packet."""
+        assert self.state == "asks", self
+        self._break()
+        return self
+
+    def lose_answer(self) -> Self:
+        """Let the server carry out the packet, if it has not yet, and break the connection before its answer."""
+        if self.state == "asks":
+            self.carry_out()
+        assert self.state == "answered", self
+        self._break()
+        return self
+
+    def run(self) -> Self:
+        """Go on until it ends or waits for a lock."""
+        while self.state in ("asks", "answered"):
+            self._go_on()
+        return self
+
+    def finish(self) -> Any:
+        """Go on to the end; returns what the call returns, or raises what it raises."""
+        self.run()
+        assert self.done, f"{self} waits for a lock that another call has"
+        return self.outcome.result(0)
+
+    # For the connection
+
+    def parked(self, state: CallState, packet: Sequence[Statement], connection_id: int) -> Future[None]:
+        """Wait for a decision: the future ends when the call may go on, with an error if the connection breaks."""
+        with self._stage.changed:
+            self.state, self.packet, self.connection_id = state, packet, connection_id
+            self._decision = Future()
+            self._stage.changed.notify_all()
+            return self._decision
+
+    def ended(self, outcome: Callable[[], Any]) -> None:
+        """Note how the call ended."""
+        try:
+            self.outcome.set_result(outcome())
+        except BaseException as error:
+            self.outcome.set_exception(error)
+        with self._stage.changed:
+            self.state = "done"
+            self._stage.changed.notify_all()
+
+    def leave(self) -> None:
+        """End it wherever it is."""
+        if self.state in ("asks", "answered"):
+            self.state = "running"
+            self._decision.set_exception(LeftTheStage())
+
+    def _go_on(self) -> None:
+        self.state = "running"
+        self._decision.set_result(None)
+        self._stage.settle()
+
+    def _break(self) -> None:
+        self._stage.end_connection(self.connection_id)  # so an open transaction is undone by now, its locks are gone
+        self.state = "running"
+        self._decision.set_exception(ConnectionLost("The stage broke the connection."))
+        self._stage.settle()
+
+
+class Process:
+    """A store with a memory of its own, as another process has it. Its methods run from beginning to end.
+
+    Args:
+        stage: Where its calls take turns.
+        store: The store.
+    """
+
+    def __init__(self, stage: Stage, store: Any) -> None:
+        self._stage = stage
+        self.store = store
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        return lambda *args, **options: self.begin(method, *args, **options).finish()
+
+    def begin(self, method: str, *args: Any, **options: Any) -> Call:
+        """Begin a call; it stops before its first packet."""
+        shown = ", ".join(
+            [*(f"{arg!r:.30}" for arg in args), *(f"{name}={value!r}" for name, value in options.items())]
+        )
+        return self._stage.begin(f"{method}({shown})", getattr(self.store, method), args, options)
+
+
+class Stage:
+    """Where calls take turns.
+
+    Args:
+        make_config: Makes a configuration for the test's schema.
+        run_sql: Runs one statement as the administrator, on a connection that no call uses.
+        side: The driver and side, such as ``pymysql-sync``.
+    """
+
+    def __init__(self, make_config: MakeConfig, run_sql: Callable[..., tuple[Any, ...]], side: str) -> None:
+        self.changed = threading.Condition()
+        self._make_config = make_config
+        self._run_sql = run_sql
+        driver, _, self._way = side.rpartition("-")
+        self._driver = f"staged {driver}"
+        register_driver(self._driver, StagedDriver(self._driver, driver))
+        self._calls: list[Call] = []
+        self._stores: list[Any] = []
+        self._threads: list[threading.Thread] = []
+        self._loop = asyncio.new_event_loop()
+        self._looping = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._looping.start()
+        backend = self.store("backend", ddl_mode="create").store
+        self._looker = self.store(ddl_mode="create").store
+        for one in (backend, self._looker):  # makes the tables
+            outcome = one.count()
+            if self._way == "async":
+                self._await(outcome)
+
+    def store(self, kind: str = "store", **options: Any) -> Process:
+        """Another process's store.
+
+        Args:
+            kind: ``store`` or ``backend``.
+            options: Of the configuration. With ``pipeline=False`` each statement is a packet.
+        """
+        config = self._make_config(**{"driver": self._driver, "ssl_mode": "DISABLED", "ddl_mode": "off", **options})
+        self._stores.append(_CLASSES[kind, self._way](config))
+        return Process(self, self._stores[-1])
+
+    def afresh(self, method: str, *args: Any) -> Any:
+        """What a process that has just begun gets from a call. It takes no turns, so it must not need a lock."""
+        store = self.store().store
+        self._stores.remove(store)
+        store._engine = self._looker._engine  # its connections: to open some each time takes long
+        outcome = getattr(store, method)(*args)
+        return outcome if self._way == "sync" else self._await(outcome)
+
+    def begin(self, title: str, method: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Call:
+        """Begin a call; it stops before its first packet."""
+        call = Call(self, title)
+        self._calls = [other for other in self._calls if not other.done]
+        self._calls.append(call)
+        if self._way == "sync":
+            self._threads = [thread for thread in self._threads if thread.is_alive()]
+            self._threads.append(threading.Thread(target=_play, args=(call, method, args, options), daemon=True))
+            self._threads[-1].start()
+        else:
+            asyncio.run_coroutine_threadsafe(_play_async(call, method, args, options), self._loop)
+        self.settle()
+        return call
+
+    def settle(self) -> None:
+        """Return when each call has stopped, ended, or waits for a lock."""
+        end = time.monotonic() + DEADLINE_S
+        while True:
+            with self.changed:
+                self.changed.wait_for(lambda: not self._running(), 0.005)
+                running = self._running()
+            if len(self._waiting_for_locks([call.connection_id for call in running])) == len(running):
+                return
+            assert time.monotonic() < end, f"{running}: neither stopped nor ended within {DEADLINE_S:g} s"
+
+    def end_connection(self, connection_id: int) -> None:
+        """End a connection, and return when the server has undone its transaction."""
+        self._run_sql(f"KILL {connection_id}")
+        end = time.monotonic() + DEADLINE_S
+        while self._run_sql("SELECT 1 FROM performance_schema.threads WHERE processlist_id = %s", connection_id):
+            assert time.monotonic() < end, f"a killed connection is still there after {DEADLINE_S:g} s"
+            time.sleep(0.001)
+
+    def clear(self) -> None:
+        """End what is still on its way, and close the stores."""
+        end = time.monotonic() + DEADLINE_S
+        while not all(call.done for call in self._calls):
+            for call in self._calls:
+                call.leave()
+            with self.changed:
+                self.changed.wait_for(lambda: all(call.done for call in self._calls), 0.005)
+            assert time.monotonic() < end, f"{self._calls}: still on their way after {DEADLINE_S:g} s"
+        for store in self._stores:
+            if self._way == "sync":
+                store.close()
+            else:
+                self._await(store.close())
+        self._calls, self._stores = [], [self._looker]
+
+    def close(self) -> None:
+        """End everything."""
+        self.clear()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._looping.join(DEADLINE_S)
+        self._loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _await(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(DEADLINE_S)
+
+    def _running(self) -> list[Call]:
+        return [call for call in self._calls if call.state == "running"]
+
+    def _waiting_for_locks(self, connection_ids: list[int]) -> set[int]:
+        if not connection_ids:
+            return set()
+        found = self._run_sql(
+            "SELECT DISTINCT t.processlist_id FROM performance_schema.data_lock_waits w"
+            " JOIN performance_schema.threads t ON t.thread_id = w.requesting_thread_id"
+        )
+        return {number for (number,) in found} & set(connection_ids)
+
+
+def _play(call: Call, method: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    _current.set(call)
+    call.ended(lambda: method(*args, **options))
+
+
+async def _play_async(call: Call, method: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    _current.set(call)
+    outcome: Future[Any] = Future()
+    try:
+        outcome.set_result(await method(*args, **options))
+    except BaseException as error:
+        outcome.set_exception(error)
+    call.ended(outcome.result)
+
+
+class StagedDriver:
+    """A real driver whose connections wait for the stage.
+
+    Args:
+        name: Of this one.
+        real: Name of the real one.
+    """
+
+    def __init__(self, name: str, real: str) -> None:
+        self.name = name
+        self._real = find_driver(real)
+
+    def connect(self, config: MySQLConfig, *where: Any, **options: Any) -> Any:
+        inner = self._real.connect(config, *where, **options)
+        ((number,),) = inner.execute((_ASK_NUMBER,))[0].rows
+        return SyncStagedConnection(inner, config, number)
+
+    async def connect_async(self, config: MySQLConfig, *where: Any, **options: Any) -> Any:
+        inner = await self._real.connect_async(config, *where, **options)
+        ((number,),) = (await inner.execute((_ASK_NUMBER,)))[0].rows
+        return AsyncStagedConnection(inner, config, number)
+
+
+_ASK_NUMBER = Statement("SELECT CONNECTION_ID()")
+
+
+class StagedConnection:
+    """A real connection whose packets and answers wait for the stage, if they are of a call on it.
+
+    Args:
+        inner: The real one.
+        config: Says whether statements go together.
+        number: The server's number of the connection.
+    """
+
+    def __init__(self, inner: Any, config: MySQLConfig, number: int) -> None:
+        self.inner = inner
+        self.number = number
+        self._together = config.pipeline
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def packets(self, statements: Sequence[Statement]) -> list[Sequence[Statement]]:
+        """What is sent at once."""
+        return [statements] if self._together else [(statement,) for statement in statements]
+
+
+class SyncStagedConnection(StagedConnection):
+    """For threads."""
+
+    def execute(self, statements: Sequence[Statement], *args: Any, **options: Any) -> list[Result]:
+        call = _current.get()
+        if call is None:
+            return list(self.inner.execute(statements, *args, **options))
+        results: list[Result] = []
+        for packet in self.packets(statements):
+            answer: list[Result] | DriverError
+            try:
+                call.parked("asks", packet, self.number).result()
+                try:
+                    answer = self.inner.execute(packet, *args, **options)
+                except DriverError as error:
+                    answer = error
+                call.parked("answered", packet, self.number).result()
+            except (ConnectionLost, LeftTheStage):
+                self.inner.abort()
+                raise
+            if isinstance(answer, DriverError):
+                raise answer
+            results += answer
+        return results
+
+
+class AsyncStagedConnection(StagedConnection):
+    """For tasks."""
+
+    async def execute(self, statements: Sequence[Statement], *args: Any, **options: Any) -> list[Result]:
+        call = _current.get()
+        if call is None:
+            return list(await self.inner.execute(statements, *args, **options))
+        results: list[Result] = []
+        for packet in self.packets(statements):
+            answer: list[Result] | DriverError
+            try:
+                await asyncio.wrap_future(call.parked("asks", packet, self.number))
+                try:
+                    answer = await self.inner.execute(packet, *args, **options)
+                except DriverError as error:
+                    answer = error
+                await asyncio.wrap_future(call.parked("answered", packet, self.number))
+            except (ConnectionLost, LeftTheStage):
+                self.inner.abort()
+                raise
+            if isinstance(answer, DriverError):
+                raise answer
+            results += answer
+        return results

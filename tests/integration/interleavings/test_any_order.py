@@ -1,0 +1,328 @@
+"""Calls of two processes on the same threads, their packets and answers in any order, some lost; against a model.
+
+What a call returns must be explained by some order in which all calls took effect, each once, between its beginning
+and its end. Whenever a call ends, a process that has just begun must load what such an order left, and in the end the
+tables must be sound.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+
+from locus_mysql.errors import ThreadExists
+
+from . import model
+from .model import Saved, Worlds
+from .stage import Call, Process, Stage
+
+State = dict[str, Any]
+
+#: Examples, and steps of each. To make a failing example shorter can take minutes.
+FULL = os.environ.get("LOCUS_MYSQL_FAULTS") == "full"
+EXAMPLES = 400 if FULL else 50
+STEPS = 30
+PHASES = [Phase.generate, *([Phase.shrink] if FULL else [])]
+
+#: More calls at once have more orders than can be told apart quickly; connections that break take time.
+CALLS_AT_ONCE = 3
+LOSSES = 3
+
+PROCESSES = st.sampled_from([0, 0, 1])
+#: Mostly one thread, so that calls meet.
+THREADS = st.sampled_from(["t", "t", "t", "u"])
+WHICH = st.integers(0, 3)
+MOSTLY = st.sampled_from([True, True, True, False])
+SELDOM = st.sampled_from([False, False, False, True])
+
+
+@dataclass
+class OnItsWay:
+    """A call that has begun.
+
+    Args:
+        call: The call.
+        numbers: Of its effects in the model.
+        thread_id: The thread to look at when it ends.
+        understand: What a model's call would return, told from what the call returned.
+    """
+
+    call: Call
+    numbers: list[int]
+    thread_id: str
+    understand: Callable[[Any], Any]
+
+
+class AnyOrder(RuleBasedStateMachine):
+    """Two processes and their calls."""
+
+    stage: ClassVar[Stage]
+    empty_tables: ClassVar[Callable[[], None]]
+    check_tables: ClassVar[Callable[[], None]]
+
+    @initialize(
+        pipeline=st.booleans(), keep=st.sampled_from([None, None, 1, 2]), cache_bytes=st.sampled_from([1_000_000, 0])
+    )
+    def begin(self, pipeline: bool, keep: int | None, cache_bytes: int) -> None:
+        self.sound = True
+        type(self).empty_tables()
+        self.keep = keep
+        options = {"pipeline": pipeline, "keep_checkpoints": keep, "cache_bytes": cache_bytes}
+        self.processes = [self.stage.store(**options) for _ in range(2)]
+        self.worlds = Worlds()
+        self.on_their_way: list[OnItsWay] = []
+        self.states: list[State] = []
+        self.seen: dict[tuple[int, str], int | None] = {}  # the number of the state that a process saw last
+        self.ids: dict[object, str] = {"a": "a", "b": "b"}  # as the model calls them, and as the store does
+        self.losses = 0
+
+    # Calls that begin; some run to their end at once
+
+    @precondition(lambda self: len(self.on_their_way) < CALLS_AT_ONCE)
+    @rule(
+        process=PROCESSES,
+        thread_id=THREADS,
+        name=st.sampled_from([None, None, "a", "b"]),
+        onto=st.sampled_from(["nothing", "what it saw last", "the newest"]),
+        at_once=MOSTLY,
+    )
+    def save(self, process: int, thread_id: str, name: str | None, onto: str, at_once: bool) -> None:
+        """A state that begins anew, or goes on from another, as an agent does that may not know of others."""
+        number = len(self.states)
+        before = {"what it saw last": self.seen.get((process, thread_id)), "the newest": number - 1}.get(onto)
+        said = [] if before is None or before < 0 else self.states[before]["said"]
+        state = {"number": number, "said": [*said, f"{number} " * (100 if said else 1_500)]}
+        self.states.append(state)
+        called = ("save", number) if name is None else name
+
+        def understand(checkpoint_id: str) -> bool:
+            self.ids[called] = checkpoint_id
+            self.seen[process, thread_id] = number
+            return name in (None, checkpoint_id)
+
+        effect = model.save(thread_id, Saved(called, number), self.keep)
+        self._begin(process, thread_id, at_once, [effect], understand, "save", thread_id, state, name)
+
+    @precondition(lambda self: len(self.on_their_way) < CALLS_AT_ONCE)
+    @rule(process=PROCESSES, thread_id=THREADS, which=st.none() | WHICH, at_once=SELDOM)
+    def load(self, process: int, thread_id: str, which: int | None, at_once: bool) -> None:
+        name, arguments = self._named(thread_id, which)
+
+        def understand(state: State | None) -> int | None:
+            self.seen[process, thread_id] = number = self._number_of(state)
+            return number
+
+        effect = model.load(thread_id, name)
+        self._begin(process, thread_id, at_once, [effect], understand, "load", *arguments)
+
+    @precondition(lambda self: len(self.on_their_way) < CALLS_AT_ONCE)
+    @rule(process=PROCESSES, thread_id=THREADS, which=WHICH | st.none(), at_once=MOSTLY)
+    def delete(self, process: int, thread_id: str, which: int | None, at_once: bool) -> None:
+        """A checkpoint, or now and then the thread."""
+        name, arguments = self._named(thread_id, which)
+        effect = model.delete(thread_id, name)
+        self._begin(process, thread_id, at_once, [effect], bool, "delete", *arguments)
+
+    @precondition(lambda self: len(self.on_their_way) < CALLS_AT_ONCE)
+    @rule(process=PROCESSES, what=st.sampled_from(["copy t u", "copy u t", "vacuum", "forget"]), at_once=SELDOM)
+    def work_on_all(self, process: int, what: str, at_once: bool) -> None:
+        """Copy one thread to the other, or remove all there is, thread by thread."""
+        command, *threads = what.split()
+        if command == "copy":
+            effects = [model.copy(*threads)]
+            self._begin(process, threads[1], at_once, effects, lambda made: made, "copy_thread", *threads)
+            return
+        effects = [model.may_remove("t"), model.may_remove("u")]
+        method = ("vacuum", 0) if command == "vacuum" else ("forget_tenant",)
+        self._begin(process, "t", at_once, effects, lambda _: None, *method)
+
+    @precondition(lambda self: len(self.on_their_way) < CALLS_AT_ONCE)
+    @rule(
+        process=PROCESSES,
+        thread_id=THREADS,
+        which=st.none() | WHICH,
+        by=PROCESSES,
+        meanwhile=st.lists(st.sampled_from(["delete it", "replace it", "delete all", "save", "load"]), max_size=2),
+    )
+    def turn(self, process: int, thread_id: str, which: int | None, by: int, meanwhile: list[str]) -> None:
+        """A load whose answer is late, what happens meanwhile, and a save that goes on from what was loaded."""
+        name, _ = self._named(thread_id, which)
+        self.load(process, thread_id, which, at_once=False)
+        with self._acting():
+            loading = self.on_their_way[-1].call.carry_out()
+        for what in meanwhile:
+            if what in ("delete it", "delete all"):
+                self.delete(by, thread_id, which if what == "delete it" else None, at_once=True)
+            elif what in ("replace it", "save"):
+                same = name if what == "replace it" and isinstance(name, str) else None
+                self.save(by, thread_id, same, "nothing", at_once=True)
+            else:
+                self.load(process, thread_id, None, at_once=True)
+        with self._acting():
+            loading.run()
+            self._look_at_what_ended()
+        self.save(process, thread_id, None, "what it saw last", at_once=True)
+
+    # Calls that go on
+
+    @precondition(lambda self: self.on_their_way)
+    @rule(which=WHICH, times=st.integers(1, 3))
+    def go_on(self, which: int, times: int) -> None:
+        """A packet is carried out, or its answer arrives."""
+        with self._acting():
+            call = self._chosen(which).call
+            for _ in range(times):
+                if call.state == "asks":
+                    call.carry_out()
+                elif call.state == "answered":
+                    call.deliver()
+            self._look_at_what_ended()
+
+    @precondition(lambda self: self.on_their_way)
+    @rule(which=WHICH)
+    def go_on_to_the_end(self, which: int) -> None:
+        with self._acting():
+            self._chosen(which).call.run()
+            self._look_at_what_ended()
+
+    @precondition(lambda self: self.on_their_way and self.losses < LOSSES)
+    @rule(which=WHICH, carried_out=st.booleans())
+    def lose(self, which: int, carried_out: bool) -> None:
+        """The connection breaks, before or after the server carried the packet out."""
+        with self._acting():
+            call = self._chosen(which).call
+            if call.state == "asks" and not carried_out:
+                call.lose_request()
+            elif call.state == "answered" or (call.state == "asks" and call.carry_out().state == "answered"):
+                call.lose_answer()
+            self.losses += 1
+            self._look_at_what_ended()
+
+    def teardown(self) -> None:
+        try:
+            if getattr(self, "sound", False):
+                self._end_all()
+                for thread_id in ("t", "u"):
+                    for process in (*self.processes, None):
+                        self._look(process, thread_id)
+                type(self).check_tables()
+        finally:
+            self.stage.clear()
+
+    # Details
+
+    def _begin(
+        self,
+        process: int,
+        thread_id: str,
+        at_once: bool,
+        effects: list[model.Effect],
+        understand: Callable[[Any], Any],
+        method: str,
+        *arguments: Any,
+    ) -> None:
+        with self._acting():
+            numbers = [self.worlds.begin(effect) for effect in effects]
+            call = self.processes[process].begin(method, *arguments)
+            self.on_their_way.append(OnItsWay(call, numbers, thread_id, understand))
+            if at_once:
+                call.run()
+            self._look_at_what_ended()
+
+    def _look_at_what_ended(self) -> None:
+        ended = [one for one in self.on_their_way if one.call.done]
+        self.on_their_way = [one for one in self.on_their_way if not one.call.done]
+        for one in ended:
+            try:
+                returned = one.understand(one.call.finish())
+            except ThreadExists:
+                returned = "exists"
+            for number in one.numbers:
+                expected = self.worlds.expected(number)
+                assert self.worlds.end(number, returned), f"{one.call} returned {returned}, not one of {expected}"
+            self._look(None, one.thread_id)
+
+    def _look(self, process: Process | None, thread_id: str) -> None:
+        """What this process, or one that has just begun, loads must be what some order left."""
+        for name in (None, *sorted(self._names_there(thread_id), key=repr)):
+            number = self.worlds.begin(model.load(thread_id, name))
+            load = process.load if process else partial(self.stage.afresh, "load")
+            found = self._number_of(load(thread_id, *([] if name is None else [self.ids[name]])))
+            expected = self.worlds.expected(number)
+            assert self.worlds.end(number, found), (
+                f"{name or 'newest'} of {thread_id!r}: {found}, not one of {expected}"
+            )
+
+    def _number_of(self, state: State | None) -> int | None:
+        """The number of a state that was saved, which must be as it was."""
+        if state is None:
+            return None
+        number: int = state["number"]
+        assert state == self.states[number]
+        return number
+
+    def _named(self, thread_id: str, which: int | None) -> tuple[object, tuple[str, ...]]:
+        """A checkpoint's name in the model, and the arguments that name it to a store; mostly of one that is there."""
+        if which is None:
+            return None, (thread_id,)
+        known = sorted(self._names_there(thread_id), key=repr) or ["a"]
+        name = known[which % len(known)]
+        return name, (thread_id, self.ids[name])
+
+    def _names_there(self, thread_id: str) -> set[object]:
+        """Names of the checkpoints that the thread may have, those left out whose id is not known yet."""
+        there = {saved.name for threads in self.worlds.threads() for saved in dict(threads).get(thread_id, ())}
+        return there & self.ids.keys()
+
+    def _chosen(self, which: int) -> OnItsWay:
+        return self.on_their_way[which % len(self.on_their_way)]
+
+    def _end_all(self) -> None:
+        while self.on_their_way:
+            before = len(self.on_their_way)
+            for one in self.on_their_way:
+                one.call.run()
+            self._look_at_what_ended()
+            assert len(self.on_their_way) < before, f"{self.on_their_way}: they wait for each other"
+
+    @contextmanager
+    def _acting(self) -> Iterator[None]:
+        """After an error there is nothing more to look at."""
+        self.sound = False
+        yield
+        self.sound = True
+
+
+@pytest.mark.slow
+def test_calls_in_any_order_take_effect_as_if_one_by_one(
+    stage: Stage, check_tables: Callable[[], None], run_sql: Callable[..., Any], database: str
+) -> None:
+    class Machine(AnyOrder):
+        """The machine of this test's schema."""
+
+    def empty_tables() -> None:
+        for table in ("threads", "checkpoints", "settled"):
+            run_sql(f"DELETE FROM {database}.locus_store_{table}")
+
+    Machine.stage, Machine.empty_tables, Machine.check_tables = stage, empty_tables, check_tables
+    run_state_machine_as_test(
+        Machine,
+        settings=settings(
+            max_examples=EXAMPLES,
+            stateful_step_count=STEPS,
+            phases=PHASES,
+            derandomize=True,
+            report_multiple_bugs=False,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

@@ -1,0 +1,367 @@
+"""Orders of events that once lost an acknowledged save, or made one unreadable; each by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from locus_mysql.errors import ThreadExists
+
+from .stage import Call, Process, Stage
+
+State = dict[str, Any]
+CheckTables = Callable[[], None]
+
+
+def conversation(*words: str) -> State:
+    """A state that begins with that of fewer words, and is long enough to be stored as a delta on it."""
+    return {"said": [f"{word} " * (1_500 if place == 0 else 100) for place, word in enumerate(words)]}
+
+
+def pauses(begin: Callable[[], Call]) -> Iterator[Call]:
+    """A call begun again and again, paused before its first packet, its second, and so on to its last."""
+    for packets in range(1_000):
+        call = begin()
+        for _ in range(packets):
+            call.step()
+        if call.done:
+            call.finish()
+            assert packets, "there was nothing to pause before"
+            return
+        yield call
+
+
+def finish_all(*calls: Call) -> None:
+    """Let calls end of which some may wait for locks of others."""
+    while not all(call.done for call in calls):
+        assert not all(call.waits or call.done for call in calls), f"{calls}: they wait for each other"
+        for call in calls:
+            call.run()
+
+
+def assert_serves_anew(stage: Stage, process: Process, thread_id: str) -> None:
+    """The thread can be saved to and loaded, here and by another process."""
+    for turn in ("once", "again"):
+        process.save(thread_id, conversation("anew", turn))
+        assert process.load(thread_id) == conversation("anew", turn)
+        assert stage.afresh("load", thread_id) == conversation("anew", turn)
+
+
+# The late answer of a load
+
+
+@pytest.mark.parametrize("by", ["itself", "another"])
+@pytest.mark.parametrize("what", ["the checkpoint", "the thread"])
+def test_what_a_late_answer_says_of_a_deleted_checkpoint_is_nothing_to_build_on(
+    stage: Stage, check_tables: CheckTables, by: str, what: str
+) -> None:
+    one, other = stage.store(), stage.store()
+    one.save("thread", conversation("plum"), "c1")
+    one.save("thread", conversation("fig"), "c2")
+    loading = one.begin("load", "thread", "c1").carry_out()
+    deleter = one if by == "itself" else other
+    assert deleter.delete("thread", *(["c1"] if what == "the checkpoint" else [])) is True
+    if what == "the thread":
+        deleter.save("thread", conversation("fig"), "c2")
+    assert one.load("thread") == conversation("fig")
+    assert loading.finish() == conversation("plum")
+    saved = one.save("thread", conversation("plum", "pear"))
+    for load in (lambda *args: stage.afresh("load", *args), other.load, one.load):
+        assert load("thread") == conversation("plum", "pear")
+        assert load("thread", saved) == conversation("plum", "pear")
+        assert load("thread", "c2") == conversation("fig")
+        assert load("thread", "c1") is None
+    check_tables()
+
+
+@pytest.mark.parametrize("by", ["itself", "another"])
+def test_the_late_answer_of_a_load_of_the_newest_is_not_taken_for_the_newest(
+    stage: Stage, check_tables: CheckTables, by: str
+) -> None:
+    one, other = stage.store(cache_bytes=0), stage.store()
+    one.save("thread", conversation("plum"), "c1")
+    loading = other.begin("load", "thread").carry_out()
+    saver = other if by == "itself" else one
+    saver.delete("thread", "c1")
+    saver.save("thread", conversation("fig"), "c2")
+    assert loading.finish() == conversation("plum")
+    assert other.load("thread") == conversation("fig")
+    saved = other.save("thread", conversation("plum", "pear"))
+    for load in (lambda *args: stage.afresh("load", *args), other.load, one.load):
+        assert load("thread") == load("thread", saved) == conversation("plum", "pear")
+        assert load("thread", "c2") == conversation("fig")
+    check_tables()
+
+
+# A delete that races with the making of its thread
+
+
+def save(process: Process) -> Call:
+    return process.begin("save", "thread", conversation("plum"), "c1")
+
+
+def copy(process: Process) -> Call:
+    return process.begin("copy_thread", "source", "thread")
+
+
+@pytest.mark.parametrize("make", [save, copy])
+@pytest.mark.parametrize("pipeline", [False, True], ids=["statements", "packets"])
+@pytest.mark.parametrize(
+    "remove",
+    [("delete", "thread"), ("delete", "thread", "c1"), ("vacuum", 0), ("forget_tenant",)],
+    ids=lambda remove: " ".join(map(str, remove)),
+)
+def test_a_thread_made_while_it_is_deleted_is_there_or_gone_whole(
+    stage: Stage,
+    check_tables: CheckTables,
+    make: Callable[[Process], Call],
+    remove: tuple[Any, ...],
+    pipeline: bool,
+) -> None:
+    """Whatever the deletion pauses before, and also if it is the making that pauses."""
+    remover, maker = stage.store(pipeline=pipeline), stage.store(pipeline=pipeline)
+    deletes_all = remove[0] != "delete"
+
+    def begin_removing() -> Call:
+        prepare()
+        return remover.begin(*remove)
+
+    def begin_making() -> Call:
+        prepare()
+        return make(maker)
+
+    def prepare() -> None:
+        maker.delete("thread")
+        if not deletes_all or make is copy:
+            maker.delete("source")
+            maker.save("source", conversation("plum"), "c1")
+
+    def check(removing: Call, making: Call) -> None:
+        finish_all(removing, making)
+        removed = removing.finish()
+        made = making.finish() is not False  # a copy whose source went before made none
+        found = stage.afresh("load", "thread")
+        if made and not removed:
+            assert found == conversation("plum"), "the deletion found nothing, and still the thread is gone"
+        if remove[0] == "delete" and removed:
+            assert found is None
+        assert found in ((conversation("plum"), None) if made else (None,))
+        assert stage.afresh("list_checkpoints", "thread") == (["c1"] if found else [])
+        check_tables()
+        assert_serves_anew(stage, maker, "thread")
+
+    for removing in pauses(begin_removing):
+        check(removing, make(maker).run())
+    for making in pauses(begin_making):
+        check(remover.begin(*remove).run(), making)
+
+
+@pytest.mark.parametrize("made_of", ["a save", "saves that build on each other"])
+def test_rows_left_behind_without_a_thread_are_found_and_repaired(
+    stage: Stage, check_tables: CheckTables, database: str, run_sql: Callable[..., Any], made_of: str
+) -> None:
+    """As an earlier version could leave them: checkpoints whose thread's row is gone."""
+
+    def leave_behind(thread_id: str) -> Process:
+        process = stage.store()
+        for turn in range(1 if made_of == "a save" else 5):
+            process.save(thread_id, conversation(*("plum", "fig", "pear", "nut", "date")[: turn + 1]), f"c{turn}")
+        run_sql(f"DELETE FROM {database}.locus_store_threads WHERE thread_id = %s", thread_id)
+        return process
+
+    for repair in (("vacuum", 0), ("forget_tenant",)):
+        leave_behind("thread")
+        stage.afresh(*repair)
+        check_tables()
+        assert run_sql(f"SELECT COUNT(*) FROM {database}.locus_store_checkpoints") == ((0,),), repair
+    for saver in (leave_behind("thread"), stage.store()):
+        saver.save("thread", conversation("anew"), "c0")
+        assert stage.afresh("load", "thread") == conversation("anew")
+        assert stage.afresh("load", "thread", "c0") == conversation("anew")
+        assert_serves_anew(stage, saver, "thread")
+        check_tables()
+        saver.delete("thread")
+        check_tables()
+        leave_behind("thread")
+    stage.afresh("save", "source", conversation("plum"), "c1")
+    with pytest.raises(ThreadExists):
+        stage.afresh("copy_thread", "source", "thread")
+    assert stage.afresh("load", "thread") is not None
+    assert stage.afresh("delete", "thread")
+    assert stage.afresh("copy_thread", "source", "thread")
+    assert stage.afresh("load", "thread") == conversation("plum")
+    check_tables()
+
+
+# A call whose answer was lost is not carried out a second time
+
+
+def replaced(other: Process) -> State:
+    other.save("thread", conversation("plum", "fig"), "c1")
+    return conversation("plum", "fig")
+
+
+def replaced_twice(other: Process) -> State:
+    replaced(other)
+    other.save("thread", conversation("nut"), "c1")
+    return conversation("nut")
+
+
+def deleted_and_gone_on(other: Process) -> State:
+    other.save("thread", conversation("plum", "fig"), "c2")
+    other.delete("thread", "c1")
+    return conversation("plum", "fig")
+
+
+def thread_deleted(other: Process) -> None:
+    other.delete("thread")
+
+
+def thread_made_anew(other: Process) -> State:
+    other.delete("thread")
+    other.save("thread", conversation("fig"), "c2")
+    return conversation("fig")
+
+
+def thread_made_anew_with_the_same_id(other: Process) -> State:
+    other.delete("thread")
+    other.save("thread", conversation("fig"), "c1")
+    return conversation("fig")
+
+
+MEANWHILE = (
+    replaced,
+    replaced_twice,
+    deleted_and_gone_on,
+    thread_deleted,
+    thread_made_anew,
+    thread_made_anew_with_the_same_id,
+)
+
+
+@pytest.mark.parametrize("before", [[], ["nut"], ["plum"]], ids=["new", "another", "goes on"])
+@pytest.mark.parametrize("meanwhile", MEANWHILE)
+def test_a_save_whose_answer_was_lost_does_not_overwrite_a_later_one(
+    stage: Stage, check_tables: CheckTables, meanwhile: Callable[[Process], State | None], before: list[str]
+) -> None:
+    one, other = stage.store(), stage.store()
+    if before:
+        one.save("thread", conversation(*before), "c0")
+    saving = one.begin("save", "thread", conversation("plum"), "c1").lose_answer()
+    assert other.load("thread") == conversation("plum")
+    newest = meanwhile(other)
+    assert saving.finish() == "c1"
+    for load in (lambda *args: stage.afresh("load", *args), other.load, one.load):
+        assert load("thread") == newest
+    one.save("thread", conversation("plum", "pear"), "c3")
+    for load in (lambda *args: stage.afresh("load", *args), other.load, one.load):
+        assert load("thread") == conversation("plum", "pear")
+    check_tables()
+
+
+@pytest.mark.parametrize("checkpoint_id", [None, "c1"])
+@pytest.mark.parametrize("keep", [1, 2])
+def test_a_save_whose_answer_was_lost_and_that_was_pruned_does_not_overwrite_a_later_one(
+    stage: Stage, check_tables: CheckTables, keep: int, checkpoint_id: str | None
+) -> None:
+    one, other = stage.store(keep_checkpoints=keep), stage.store(keep_checkpoints=keep)
+    saving = one.begin("save", "thread", conversation("plum"), checkpoint_id).lose_answer()
+    for words in (("plum", "fig"), ("plum", "fig", "nut")):
+        assert other.load("thread") == conversation(*words[:-1])
+        other.save("thread", conversation(*words))
+    saving.finish()
+    for load in (lambda *args: stage.afresh("load", *args), other.load, one.load):
+        assert load("thread") == conversation("plum", "fig", "nut")
+    assert len(stage.afresh("list_checkpoints", "thread")) == keep
+    check_tables()
+
+
+@pytest.mark.parametrize("checkpoint_id", [None, "c1"])
+def test_a_save_of_a_backend_whose_answer_was_lost_does_not_overwrite_a_later_one(
+    stage: Stage, check_tables: CheckTables, checkpoint_id: str | None
+) -> None:
+    one, other = stage.store("backend"), stage.store("backend")
+    saving = one.begin("save", "thread", conversation("plum"), checkpoint_id).lose_answer()
+    assert other.load("thread") == conversation("plum")
+    other.save("thread", conversation("plum", "fig"))
+    saving.finish()
+    for load in (stage.store("backend").load, other.load, one.load):
+        assert load("thread") == conversation("plum", "fig")
+    check_tables()
+
+
+@pytest.mark.parametrize("checkpoint_id", [None, "c1"])
+def test_a_save_that_is_lost_twice_is_carried_out_once(
+    stage: Stage, check_tables: CheckTables, checkpoint_id: str | None
+) -> None:
+    one, other = stage.store(), stage.store()
+    saving = one.begin("save", "thread", conversation("plum"), checkpoint_id).lose_answer()
+    assert other.load("thread") == conversation("plum")
+    other.save("thread", conversation("plum", "fig"), "c2")
+    saving.lose_answer()
+    other.save("thread", conversation("plum", "fig", "nut"), "c2")
+    saving.lose_request()
+    saved = saving.finish()
+    assert stage.afresh("load", "thread") == conversation("plum", "fig", "nut")
+    assert stage.afresh("list_checkpoints", "thread") == ["c2", saved]
+    check_tables()
+
+
+def test_a_save_that_never_arrived_is_repeated(stage: Stage, check_tables: CheckTables) -> None:
+    one, other = stage.store(), stage.store()
+    saving = one.begin("save", "thread", conversation("plum"), "c1").lose_request()
+    other.save("thread", conversation("fig"), "c2")
+    assert saving.finish() == "c1"
+    assert stage.afresh("list_checkpoints", "thread") == ["c1", "c2"]
+    assert stage.afresh("load", "thread") == one.load("thread") == conversation("plum")
+    check_tables()
+
+
+@pytest.mark.parametrize("what", ["the checkpoint", "the thread"])
+def test_a_delete_whose_answer_was_lost_says_that_it_deleted(
+    stage: Stage, check_tables: CheckTables, what: str
+) -> None:
+    one = stage.store()
+    one.save("thread", conversation("plum"), "c1")
+    one.save("thread", conversation("plum", "fig"), "c2")
+    arguments = ["thread", "c1"] if what == "the checkpoint" else ["thread"]
+    assert one.begin("delete", *arguments).lose_answer().finish() is True
+    assert one.begin("delete", *arguments).lose_answer().finish() is False
+    assert stage.afresh("load", *arguments) is None
+    check_tables()
+
+
+@pytest.mark.parametrize("make", [save, copy])
+@pytest.mark.parametrize("what", ["the checkpoint", "the thread"])
+def test_a_delete_whose_answer_was_lost_spares_what_was_made_afterwards(
+    stage: Stage, check_tables: CheckTables, what: str, make: Callable[[Process], Call]
+) -> None:
+    one, other = stage.store(), stage.store()
+    other.save("source", conversation("plum"), "c1")
+    one.save("thread", conversation("nut"), "c1")
+    deleting = one.begin("delete", "thread", *(["c1"] if what == "the checkpoint" else [])).lose_answer()
+    make(other).finish()
+    assert deleting.finish() is True
+    for load in (lambda *args: stage.afresh("load", *args), other.load, one.load):
+        assert load("thread") == load("thread", "c1") == conversation("plum")
+    check_tables()
+
+
+@pytest.mark.parametrize("changed", ["nothing", "copy saved to", "copy deleted", "source saved to", "source deleted"])
+def test_a_copy_whose_answer_was_lost_says_that_it_copied(
+    stage: Stage, check_tables: CheckTables, changed: str
+) -> None:
+    one, other = stage.store(), stage.store()
+    other.save("source", conversation("plum"), "c1")
+    copying = one.begin("copy_thread", "source", "copy").lose_answer()
+    which, _, how = changed.partition(" ")
+    if how == "saved to":
+        other.save(which, conversation("plum", "fig"), "c2")
+    elif how == "deleted":
+        other.delete(which)
+    newest = stage.afresh("load", "copy")
+    assert copying.finish() is True
+    assert stage.afresh("load", "copy") == one.load("copy") == newest
+    check_tables()

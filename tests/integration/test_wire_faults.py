@@ -1,0 +1,227 @@
+"""What the wire does to whole stores: wrong answers, killed statements, idle connections, forks with a lock held."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pymysql
+import pytest
+
+from locus_mysql import MySQLConfig
+from locus_mysql.errors import LocusMySQLError
+
+from ..unit.drivers.answers import Done, Refused, encoded
+from .conftest import EVERY_SIDE, ONE_OF_EACH, MakeConfig, OpenStore
+from .proxy import WireProxy
+
+RunSQL = Callable[..., tuple[Any, ...]]
+DEADLINE_S = 20.0
+STATE = {"messages": [{"content": "hello"}]}
+
+every_side = pytest.mark.parametrize("side", EVERY_SIDE)
+one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
+
+
+async def until(condition: Callable[[], object], what: str) -> None:
+    """Return as soon as the condition holds; fail at the deadline."""
+    end = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < end, f"{what}: not within {DEADLINE_S:g} s"
+        await asyncio.sleep(0.01)
+
+
+@every_side
+async def test_a_load_that_is_answered_without_rows_is_asked_again(
+    open_store: OpenStore, proxy: WireProxy, side: str
+) -> None:
+    await open_store(side).save("t", STATE)
+    store = open_store(side, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")  # does not know the thread
+    assert await store.list_threads() == ["t"]
+    proxy.answer_instead(encoded([Done()]))
+    assert await store.load("t") == STATE
+
+
+@every_side
+async def test_a_result_that_comes_late_is_no_other_load_s(open_store: OpenStore, proxy: WireProxy, side: str) -> None:
+    store = open_store(side, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", cache_bytes=0)
+    for thread in ("one", "two"):
+        await store.save(thread, {"is": thread})
+    assert await store.load("one") == {"is": "one"}
+    proxy.inject(encoded([Done()]))
+    assert await store.load("two") == {"is": "two"}
+    assert await store.load("one") == {"is": "one"}
+
+
+@every_side
+@pytest.mark.parametrize("errno", [1062, 1048, 1317, 1999, 65535])
+async def test_no_error_number_brings_an_exception_that_is_not_ours(
+    open_store: OpenStore, proxy: WireProxy, side: str, errno: int
+) -> None:
+    store = open_store(side, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", retry_deadline_s=0)
+    await store.save("t", STATE)
+    for call in (
+        lambda: store.load("t"),
+        lambda: store.history("t"),
+        lambda: store.delete("t"),
+        lambda: store.list_threads(),
+    ):
+        proxy.answer_instead(encoded([Refused(errno, "odd")]))
+        with pytest.raises(LocusMySQLError, match="odd"):
+            await call()
+    assert await store.load("t") == STATE
+
+
+@every_side
+async def test_a_save_whose_statement_is_killed_is_carried_out(
+    open_store: OpenStore, run_sql: RunSQL, server_dsn: str, database: str, side: str
+) -> None:
+    store = open_store(side)
+    await store.save("t", STATE)
+    config = MySQLConfig(dsn=server_dsn)
+    (endpoint,) = config.endpoints
+    rival = pymysql.connect(
+        host=endpoint.host,
+        port=endpoint.port,
+        unix_socket=endpoint.unix_socket,
+        user=config.user,
+        password=config.password.get_secret_value().encode(),
+        database=database,
+    )
+    with rival, rival.cursor() as cursor:
+        cursor.execute("SELECT * FROM locus_store_threads FOR UPDATE")
+        saving = asyncio.create_task(_save_in_thread(store, {"messages": [{"content": "second"}]}))
+        waiting = (
+            "SELECT processlist_id FROM performance_schema.threads WHERE processlist_db = %s AND"
+            " processlist_command = 'Query' AND processlist_info LIKE '%%locus_store_threads%%'"
+        )
+        await until(lambda: run_sql(waiting, database), "the save waits for the lock")
+        for (number,) in run_sql(waiting, database):
+            run_sql(f"KILL QUERY {number}")
+        await until(lambda: run_sql(_INTERRUPTED, database), "its statement was ended")
+        rival.rollback()
+        await asyncio.wait_for(saving, DEADLINE_S)
+    assert await store.load("t") == {"messages": [{"content": "second"}]}
+
+
+_INTERRUPTED = (
+    "SELECT 1 FROM performance_schema.events_statements_history h JOIN performance_schema.threads t USING (thread_id)"
+    " WHERE t.processlist_db = %s AND h.mysql_errno = 1317"
+)
+
+
+async def _save_in_thread(store: Any, state: Any) -> None:
+    """A blocking save, too, leaves the test's event loop free."""
+    method = store.store.save
+    if asyncio.iscoroutinefunction(method):
+        await method("t", state)
+    else:
+        await asyncio.to_thread(method, "t", state)
+
+
+@every_side
+async def test_an_idle_connection_is_closed_without_a_next_use(
+    open_store: OpenStore, run_sql: RunSQL, database: str, side: str
+) -> None:
+    def connections() -> int:
+        ((number,),) = run_sql("SELECT COUNT(*) FROM performance_schema.threads WHERE processlist_db = %s", database)
+        return int(number)
+
+    store = open_store(side, pool_idle_s=0.3)
+    for _ in range(2):  # also after a first time
+        await store.save("t", STATE)
+        assert connections() == 1
+        await until(lambda: connections() == 0, "the idle connection is closed")
+
+
+def run_script(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error::DeprecationWarning:__main__", "-c", textwrap.dedent(script), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+
+
+@every_side
+def test_connections_that_wait_to_be_closed_keep_no_interpreter(
+    make_config: MakeConfig, server_dsn: str, database: str, side: str
+) -> None:
+    driver, _, way = side.rpartition("-")
+    outcome = run_script(
+        """
+        import asyncio, sys
+        from locus_mysql import CheckpointStore, MySQLConfig, SyncCheckpointStore
+        dsn, database, driver, way = sys.argv[1:]
+        given = MySQLConfig(dsn=dsn)
+        config = MySQLConfig(**{**given.model_dump(exclude_unset=True), "database": database, "driver": driver})
+        if way == "sync":
+            SyncCheckpointStore(config).list_threads()
+        else:
+            asyncio.run(CheckpointStore(config).list_threads())
+        print("done")
+        """,
+        server_dsn,
+        database,
+        driver,
+        way,
+    )
+    assert (outcome.stdout, outcome.stderr) == ("done\n", "")
+
+
+def test_a_fork_finds_no_thread_of_a_blocking_store(server_dsn: str, database: str) -> None:
+    """Python 3.12 warns of a fork with threads; and parent and child both go on, and close what is idle."""
+    outcome = run_script(
+        """
+        import os, sys, time
+        from locus_mysql import MySQLConfig, SyncCheckpointStore
+        dsn, database = sys.argv[1:]
+        given = MySQLConfig(dsn=dsn)
+        config = MySQLConfig(**{**given.model_dump(exclude_unset=True), "database": database, "pool_idle_s": 0.2})
+        store = SyncCheckpointStore(config)
+        store.save("t", {"n": 1})
+        child = os.fork()
+        assert store.load("t") == {"n": 1}
+        pool = store._engine._pool
+        end = time.monotonic() + 10
+        while pool._idle._kept:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        if child:
+            assert os.waitpid(child, 0)[1] == 0
+            print("both")
+        """,
+        server_dsn,
+        database,
+    )
+    assert (outcome.stdout, outcome.stderr) == ("both\n", "")
+
+
+@pytest.mark.parametrize("action", ["await store.load('t')", "await store.close()"])
+def test_a_lock_that_a_thread_held_at_a_fork_does_not_hang_the_child(
+    server_dsn: str, database: str, action: str
+) -> None:
+    outcome = run_script(
+        f"""
+        import asyncio, os, sys, warnings
+        from locus_mysql import CheckpointStore, MySQLConfig
+        warnings.simplefilter("ignore", DeprecationWarning)
+        dsn, database = sys.argv[1:]
+        given = MySQLConfig(dsn=dsn)
+        config = MySQLConfig(**{{**given.model_dump(exclude_unset=True), "database": database}})
+        store = CheckpointStore(config)
+        asyncio.run(store.save("t", {{"n": 1}}))
+        store._engine._lock.acquire()  # as another thread would that opens its loop's pool
+        child = os.fork()
+        if child == 0:
+            async def act():
+                {action}
+            asyncio.run(asyncio.wait_for(act(), 10))
+            os._exit(0)
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        """,
+        server_dsn,
+        database,
+    )
+    assert outcome.returncode == 0, outcome.stderr

@@ -1,0 +1,8 @@
+"""How much a run of the tests does, as its environment says."""
+
+from __future__ import annotations
+
+import os
+
+#: Set by ``ci/test --all``: what one side of each kind shows runs on every one, and random runs go on longer.
+FULL = os.environ.get("LOCUS_MYSQL_TEST_FULL") == "true"

@@ -1,0 +1,143 @@
+"""Which of several servers is tried first, and by which answers one is the primary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from locus_mysql.config import MySQLConfig
+from locus_mysql.dialect.servers import MEMBERS, NO_LONGER_WRITTEN, WRITES
+from locus_mysql.drivers.interface import ConnectionLost, DriverError, Result, ServerError
+from locus_mysql.engine.topology import (
+    BRIEFLY_S,
+    SUSPECTED_FOR_S,
+    NotAMember,
+    Topology,
+    as_read_only,
+    check_answers,
+    is_read_only,
+)
+
+CONFIG = MySQLConfig(hosts=("a", "b:33", "c"), connect_timeout_s=10)
+A, B, C = CONFIG.endpoints
+SILENT = ConnectionLost("no answer")
+READ_ONLY = ServerError(1290, "read only")
+
+
+@dataclass
+class Clock:
+    """Seconds that go forward when told to."""
+
+    now: float = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def topology(clock: Clock) -> Topology:
+    return Topology(CONFIG.endpoints, clock)
+
+
+def test_servers_are_tried_in_the_order_of_the_user_until_one_is_known_to_be_the_primary(topology: Topology) -> None:
+    assert topology.order() == (A, B, C)
+    topology.is_primary(C)
+    assert topology.order() == (C, A, B)
+    assert topology.others(C) == (A, B)
+    topology.failed(C, READ_ONLY)
+    assert topology.order() == (A, B, C)
+
+
+def test_one_that_is_read_only_and_was_not_the_primary_changes_nothing(topology: Topology) -> None:
+    topology.is_primary(B)
+    topology.failed(A, READ_ONLY)
+    assert topology.order() == (B, A, C)
+
+
+def test_one_that_did_not_answer_comes_last_for_a_while_and_is_not_waited_for_long(
+    topology: Topology, clock: Clock
+) -> None:
+    topology.is_primary(A)
+    topology.failed(A, SILENT)
+    assert topology.order() == (B, C, A)
+    assert topology.limits(CONFIG, A).connect_timeout_s == BRIEFLY_S
+    assert topology.limits(CONFIG, B) is CONFIG
+    clock.now += SUSPECTED_FOR_S + 1
+    assert topology.order() == (A, B, C)
+    assert topology.limits(CONFIG, A) is CONFIG
+
+
+def test_one_that_answers_again_is_trusted_again(topology: Topology) -> None:
+    topology.failed(A, SILENT)
+    topology.is_primary(A)
+    assert topology.order() == (A, B, C)
+    assert topology.limits(CONFIG, A) is CONFIG
+
+
+def test_a_short_time_out_of_the_user_stays(topology: Topology) -> None:
+    brief = CONFIG.model_copy(update={"connect_timeout_s": 0.5})
+    topology.failed(A, SILENT)
+    assert topology.limits(brief, A) is brief
+
+
+def test_a_single_server_is_no_choice() -> None:
+    assert not Topology(CONFIG.endpoints[:1]).several
+
+
+def test_a_user_who_may_not_see_the_members_is_asked_no_more_about_them(topology: Topology) -> None:
+    assert topology.questions() == (WRITES, MEMBERS)
+    assert not topology.asks_less_after(ServerError(1064, "syntax"))
+    assert topology.questions() == (WRITES, MEMBERS)
+    assert topology.asks_less_after(ServerError(1142, "denied"))
+    assert topology.questions() == (WRITES,)
+    assert not topology.asks_less_after(ServerError(1142, "denied"))
+
+
+def answers(read_only: int, *members: tuple[int, str]) -> list[Result]:
+    return [Result(rows=[(read_only,)]), Result(rows=members)]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        answers(0),
+        answers(0, (1, "ONLINE"), (0, "ONLINE"), (0, "ONLINE")),
+        answers(0, (0, "RECOVERING"), (1, "ONLINE"), (0, "UNREACHABLE")),
+        answers(0)[:1],
+    ],
+)
+def test_a_server_that_takes_writes_is_the_primary(told: list[Result]) -> None:
+    check_answers(told, A)
+
+
+@pytest.mark.parametrize(
+    ("told", "kind", "words"),
+    [
+        (answers(1), ServerError, "a:3306 takes no writes"),
+        (answers(1)[:1], ServerError, "a:3306 takes no writes"),
+        (answers(1, (1, "ONLINE"), (0, "ONLINE")), ServerError, "takes no writes"),
+        (answers(1, (1, "RECOVERING"), (0, "ONLINE")), NotAMember, "RECOVERING"),
+        (answers(0, (0, "OFFLINE")), NotAMember, "OFFLINE"),
+        (answers(0, (1, "ERROR")), NotAMember, "ERROR"),
+        (answers(0, (0, "UNREACHABLE"), (1, "ONLINE"), (0, "UNREACHABLE")), NotAMember, "cut off"),
+    ],
+)
+def test_a_server_that_takes_none_or_is_outside_of_its_group_is_not(
+    told: list[Result], kind: type[DriverError], words: str
+) -> None:
+    with pytest.raises(kind, match=words) as caught:
+        check_answers(told, A)
+    assert is_read_only(caught.value) == (kind is ServerError)
+
+
+def test_only_the_refusal_of_a_server_that_takes_no_writes_any_more_is_taken_for_one() -> None:
+    refused = ServerError(1411, f"Incorrect string value: '{NO_LONGER_WRITTEN}' for function uuid_to_bin")
+    assert is_read_only(as_read_only(refused, A))
+    for other in (ServerError(1411, "Incorrect datetime value"), ServerError(1213, "Deadlock")):
+        assert as_read_only(other, A) is other

@@ -1,0 +1,115 @@
+"""``ci/changed`` tells what changed since it landed, and says "changed" where that cannot be told."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+CHANGED = Path(__file__).resolve().parents[2] / "ci/changed"
+AUTHOR = {
+    f"GIT_{role}_{what}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "a"), ("EMAIL", "a@example.org"))
+}
+# Of the machine and of the checkout, as a hook sets GIT_DIR: nothing counts.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+ENVIRONMENT |= AUTHOR | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+
+Commit = Callable[[str], None]
+
+
+def git(folder: Path, *arguments: str | Path) -> None:
+    subprocess.run(["git", "-C", folder, *arguments], env=ENVIRONMENT, check=True, capture_output=True)
+
+
+def commit(folder: Path, name: str) -> None:
+    (folder / name).parent.mkdir(exist_ok=True)
+    with (folder / name).open("a") as file:
+        file.write("more\n")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--message", name)
+
+
+def changed(folder: Path, *paths: str) -> bool:
+    environment = {**ENVIRONMENT, "GIT_CEILING_DIRECTORIES": str(folder.parent)}  # tests' folders are in a checkout
+    done = subprocess.run([CHANGED, *paths], cwd=folder, env=environment, capture_output=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    assert done.stderr == b""
+    return done.returncode == 0
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Path:
+    """A repository with the folders bench and docs."""
+    folder = tmp_path / "origin"
+    folder.mkdir()
+    git(folder, "init", "--initial-branch=main")
+    for name in ("docs/a", "bench/a"):
+        commit(folder, name)
+    return folder
+
+
+@pytest.fixture
+def clone(origin: Path, tmp_path: Path) -> Path:
+    """A new clone of it, on a branch with a commit that changes docs."""
+    folder = tmp_path / "clone"
+    git(tmp_path, "clone", origin, folder)
+    git(folder, "checkout", "-b", "topic")
+    commit(folder, "docs/a")
+    return folder
+
+
+def test_a_commit_since_the_branch_left_main_is_a_change_of_its_paths_only(clone: Path) -> None:
+    assert changed(clone, "docs")
+    assert not changed(clone, "bench")
+    assert changed(clone, "bench", "docs")
+
+
+def test_what_others_landed_meanwhile_is_no_change(clone: Path, origin: Path) -> None:
+    commit(origin, "bench/a")
+    git(clone, "fetch")
+    assert not changed(clone, "bench")
+
+
+def test_what_is_not_committed_yet_is_a_change(clone: Path) -> None:
+    (clone / "bench/a").write_text("other\n")
+    assert changed(clone, "bench")
+    git(clone, "add", "--all")
+    assert changed(clone, "bench")
+
+
+def test_a_new_file_is_a_change_unless_git_ignores_it(clone: Path) -> None:
+    (clone / ".git/info/exclude").write_text("*.pyc\n")
+    (clone / "bench/b.pyc").touch()
+    assert not changed(clone, "bench")
+    (clone / "bench/b").touch()
+    assert changed(clone, "bench")
+
+
+def test_on_main_what_landed_last_is_a_change(clone: Path, origin: Path) -> None:
+    git(clone, "checkout", "main")
+    commit(origin, "bench/a")
+    git(clone, "pull")
+    assert changed(clone, "bench")
+    assert not changed(clone, "docs")
+
+
+def test_in_a_new_clone_of_main_it_cannot_be_told(clone: Path) -> None:
+    git(clone, "checkout", "main")
+    assert changed(clone, "bench")
+
+
+def test_without_what_landed_it_cannot_be_told(clone: Path, origin: Path, tmp_path: Path) -> None:
+    git(clone, "remote", "remove", "origin")
+    assert changed(clone, "bench")
+    git(tmp_path, "clone", "--depth=1", origin.as_uri(), tmp_path / "shallow")
+    git(tmp_path / "shallow", "checkout", "-b", "topic")
+    assert changed(tmp_path / "shallow", "bench")
+
+
+def test_outside_of_a_repository_it_cannot_be_told(tmp_path: Path) -> None:
+    assert changed(tmp_path, "bench")
