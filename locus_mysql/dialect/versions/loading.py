@@ -7,7 +7,7 @@ are kind, thread_id, seq, number, version_key, three texts, payload, metadata, t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..statement import Param, Statement
 from ..template import Statements
@@ -158,7 +158,15 @@ OF_TASK = "\n   AND w.task_key = %s"
 
 
 class LoadingStatements(Statements):
-    """Reading checkpoints and writes."""
+    """Reading checkpoints and writes.
+
+    Args:
+        tables: The quoted names, by their role.
+    """
+
+    def __init__(self, tables: Mapping[str, str]) -> None:
+        super().__init__(tables)
+        self._reads: dict[tuple[str, str, str], str] = {}
 
     def load(
         self,
@@ -242,8 +250,12 @@ class LoadingStatements(Statements):
             condition = _KNOWN
             what: list[Param] = [known[0], ",".join(map(str, known[1]))]
             parts_params = [*what, tenant] if parts is _PARTS_OF_SEVERAL else [tenant, *what]
-        texts = (_HEADS, parts.replace("<known>", condition), _WRITES, _PARENTS_WRITES)
-        text = self._text(_complete("WITH k AS (" + chosen + ")" + " UNION ALL ".join(texts)))
+        key = (chosen, parts, condition)
+        text = self._reads.get(key)
+        if text is None:
+            texts = (_HEADS, parts.replace("<known>", condition), _WRITES, _PARENTS_WRITES)
+            text = self._text(_complete("WITH k AS (" + chosen + ")" + " UNION ALL ".join(texts)))
+            self._reads[key] = text
         return Statement(text, (*params, tenant, *parts_params, tenant, tenant))
 
     def base(self, tenant: str, thread_id: str, version_key: bytes) -> Statement:
