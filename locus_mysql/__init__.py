@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .checkpoints.store import CheckpointStore, SyncCheckpointStore
     from .config import MySQLConfig
+    from .database.database import Database
     from .drivers.registry import register_driver
     from .errors import LocusMySQLError
     from .integrations.locus.backend import MySQLBackend, SyncMySQLBackend
@@ -21,6 +22,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "CheckpointStore": ".checkpoints.store",
+    "Database": ".database.database",
     "LocusMySQLError": ".errors",
     "MySQLBackend": ".integrations.locus.backend",
     "MySQLCheckpointSaver": ".versions.saver",
@@ -37,6 +39,7 @@ _HOMES = {
 
 __all__ = [
     "CheckpointStore",
+    "Database",
     "LocusMySQLError",
     "MySQLBackend",
     "MySQLCheckpointSaver",

@@ -1,12 +1,13 @@
-"""Every option, checked once: `MySQLConfig`."""
+"""Every option, checked once: `MySQLConfig`, made of the options of a connection and those of a store."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self, TypedDict, Unpack
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from pydantic import (
@@ -19,7 +20,6 @@ from pydantic import (
     model_validator,
 )
 
-from .drivers.interface import Endpoint
 from .errors import ConfigError
 
 SSLMode = Literal["DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"]
@@ -35,7 +35,187 @@ _ADDRESS = frozenset({"host", "port", "hosts", "unix_socket"})
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 
 
-class MySQLConfig(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where one server listens: a host and port, or the path of a Unix socket."""
+
+    host: str
+    port: int
+    unix_socket: str | None = None
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.unix_socket or f"{host}:{self.port}"
+
+
+class ConnectionOptions(BaseModel):
+    """How to reach MySQL: what all stores of a `Database` share. `MySQLConfig` says what each option means."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, strict=False)
+
+    driver: Annotated[str, Field(min_length=1)] = "mysql-connector"
+    host: Annotated[str, Field(min_length=1, max_length=255)] = "localhost"
+    port: Annotated[int, Field(ge=1, le=65535)] = 3306
+    unix_socket: Annotated[str, Field(min_length=1)] | None = None
+    hosts: tuple[str, ...] = ()
+    user: Annotated[str, Field(min_length=1)] = "root"
+    password: SecretStr = SecretStr("")
+    database: str = "locus"
+    ssl_mode: SSLMode = "PREFERRED"
+    ssl_ca: Path | None = None
+    ssl_cert: Path | None = None
+    ssl_key: Path | None = None
+    cleartext_password: bool = False
+    connect_timeout_s: Seconds = 10.0
+    read_timeout_s: Seconds = 60.0
+    write_timeout_s: Seconds = 60.0
+    pool_size: Annotated[int, Field(ge=1, le=10_000)] = 10
+    pool_timeout_s: Seconds = 30.0
+    pool_idle_s: Seconds = 300.0
+    pool_max_age_s: Seconds = 3600.0
+    retry_deadline_s: Annotated[float, Field(ge=0, le=600, allow_inf_nan=False)] = 30.0
+    pipeline: bool = True
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """The servers to try, in order."""
+        if self.unix_socket:
+            return (Endpoint(self.host, self.port, self.unix_socket),)
+        return tuple(_endpoint(host, self.port) for host in self.hosts or (self.host,))
+
+    @field_validator("database")
+    @classmethod
+    def _check_database(cls, value: str) -> str:
+        if not _DATABASE.fullmatch(value):
+            raise ValueError("must be 1 to 64 letters, digits, '_', '$' or '-'")
+        return value
+
+    @field_validator("user")
+    @classmethod
+    def _check_user(cls, value: str) -> str:
+        return _printable(value)
+
+    @field_validator("password")
+    @classmethod
+    def _check_password(cls, value: SecretStr) -> SecretStr:
+        text = value.get_secret_value()
+        if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+            raise ValueError("must hold neither NUL nor lone surrogates")
+        return value
+
+    @field_validator("host")
+    @classmethod
+    def _check_host(cls, value: str) -> str:
+        _endpoint(value, 1)
+        return value
+
+    @field_validator("hosts")
+    @classmethod
+    def _check_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for host in value:
+            _endpoint(host, 1)
+        return value
+
+    @model_validator(mode="after")
+    def _check_contradictions(self) -> Self:
+        given = self.model_fields_set
+        if self.unix_socket and (self.hosts or "host" in given):
+            raise ValueError("unix_socket and host (or hosts) exclude each other; give one of them")
+        if self.hosts and "host" in given:
+            raise ValueError("host and hosts exclude each other; give one of them")
+        if {"host", "port"} <= given and _endpoint(self.host, self.port).port != self.port:
+            raise ValueError("host and port name different ports; give the port once")
+        if bool(self.ssl_cert) != bool(self.ssl_key):
+            raise ValueError("ssl_cert and ssl_key belong together; give both")
+        if self.ssl_mode == "DISABLED" and (self.ssl_ca or self.ssl_cert):
+            raise ValueError("ssl_mode DISABLED contradicts ssl_ca, ssl_cert and ssl_key; drop one side")
+        for name in ("ssl_ca", "ssl_cert", "ssl_key"):
+            path = getattr(self, name)
+            if path is not None and not path.is_file():
+                raise ValueError(f"{name}: there is no file {path}")
+        return self
+
+
+class StoreOptions(BaseModel):
+    """What one store keeps, for whom and for how long. `MySQLConfig` says what each option means."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, strict=False)
+
+    tenant: Annotated[str, Field(min_length=1, max_length=128)] = "default"
+    table_prefix: str = "locus_"
+    ttl_s: Seconds | None = None
+    keep_checkpoints: Annotated[int, Field(ge=1)] | None = None
+    search: bool = True
+    search_parser: Literal["default", "ngram"] = "default"
+    compression: Literal["zlib", "none"] = "zlib"
+    cache_bytes: Annotated[int, Field(ge=0)] = 33_554_432
+    ddl_mode: Literal["create", "validate", "off"] = "create"
+
+    @property
+    def ttl_seconds(self) -> float | None:
+        """``ttl_s``, under the name by which Locus' ``StorageBackendAdapter`` recognises a backend with expiry."""
+        return self.ttl_s
+
+    @field_validator("table_prefix")
+    @classmethod
+    def _check_prefix(cls, value: str) -> str:
+        if not _PREFIX.fullmatch(value):
+            raise ValueError("must be at most 40 letters, digits and '_', not starting with a digit")
+        return value
+
+    @field_validator("tenant")
+    @classmethod
+    def _check_tenant(cls, value: str) -> str:
+        return _printable(value)
+
+
+class ConnectionKeywords(TypedDict, total=False):
+    """The options of a connection as keywords, for type checkers; the DSN too, which may hold others as well."""
+
+    dsn: str | SecretStr | None
+    driver: str
+    host: str
+    port: int
+    unix_socket: str | None
+    hosts: tuple[str, ...] | list[str]
+    user: str
+    password: str | SecretStr
+    database: str
+    ssl_mode: SSLMode
+    ssl_ca: str | Path | None
+    ssl_cert: str | Path | None
+    ssl_key: str | Path | None
+    cleartext_password: bool
+    connect_timeout_s: float
+    read_timeout_s: float
+    write_timeout_s: float
+    pool_size: int
+    pool_timeout_s: float
+    pool_idle_s: float
+    pool_max_age_s: float
+    retry_deadline_s: float
+    pipeline: bool
+
+
+class StoreKeywords(TypedDict, total=False):
+    """The options of a store as keywords, for type checkers."""
+
+    tenant: str
+    table_prefix: str
+    ttl_s: float | None
+    keep_checkpoints: int | None
+    search: bool
+    search_parser: Literal["default", "ngram"]
+    compression: Literal["zlib", "none"]
+    cache_bytes: int
+    ddl_mode: Literal["create", "validate", "off"]
+
+
+class Keywords(ConnectionKeywords, StoreKeywords, total=False):
+    """All options as keywords, for type checkers."""
+
+
+class MySQLConfig(StoreOptions, ConnectionOptions):
     """How to reach MySQL, and how to keep checkpoints there. Frozen; unknown options are refused.
 
     Args:
@@ -88,40 +268,6 @@ class MySQLConfig(BaseModel):
         ConfigError: An option is unknown, wrong, or contradicts another.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, strict=False)
-
-    driver: Annotated[str, Field(min_length=1)] = "mysql-connector"
-    host: Annotated[str, Field(min_length=1, max_length=255)] = "localhost"
-    port: Annotated[int, Field(ge=1, le=65535)] = 3306
-    unix_socket: Annotated[str, Field(min_length=1)] | None = None
-    hosts: tuple[str, ...] = ()
-    user: Annotated[str, Field(min_length=1)] = "root"
-    password: SecretStr = SecretStr("")
-    database: str = "locus"
-    tenant: Annotated[str, Field(min_length=1, max_length=128)] = "default"
-    table_prefix: str = "locus_"
-    ssl_mode: SSLMode = "PREFERRED"
-    ssl_ca: Path | None = None
-    ssl_cert: Path | None = None
-    ssl_key: Path | None = None
-    cleartext_password: bool = False
-    connect_timeout_s: Seconds = 10.0
-    read_timeout_s: Seconds = 60.0
-    write_timeout_s: Seconds = 60.0
-    pool_size: Annotated[int, Field(ge=1, le=10_000)] = 10
-    pool_timeout_s: Seconds = 30.0
-    pool_idle_s: Seconds = 300.0
-    pool_max_age_s: Seconds = 3600.0
-    retry_deadline_s: Annotated[float, Field(ge=0, le=600, allow_inf_nan=False)] = 30.0
-    ttl_s: Seconds | None = None
-    keep_checkpoints: Annotated[int, Field(ge=1)] | None = None
-    search: bool = True
-    search_parser: Literal["default", "ngram"] = "default"
-    compression: Literal["zlib", "none"] = "zlib"
-    cache_bytes: Annotated[int, Field(ge=0)] = 33_554_432
-    pipeline: bool = True
-    ddl_mode: Literal["create", "validate", "off"] = "create"
-
     def __init__(self, *, dsn: str | SecretStr | None = None, **options: Any) -> None:
         from_dsn = {} if dsn is None else _parse_dsn(dsn)
         try:
@@ -135,6 +281,20 @@ class MySQLConfig(BaseModel):
                     raise ConfigError(
                         f"{name} is given in the DSN and as a keyword with different values; give it once."
                     )
+
+    def for_store(self, **options: Unpack[StoreKeywords]) -> MySQLConfig:
+        """The same with other options of a store.
+
+        Raises:
+            ConfigError: An option is wrong, or belongs to the connection.
+        """
+        for name in sorted({*options} - {*StoreOptions.model_fields}):
+            if name == "dsn" or name in ConnectionOptions.model_fields:
+                raise ConfigError(f"{name} belongs to the connection, which others share; give it to the Database.")
+            raise ConfigError(
+                f"There is no option {name!r}. Those of a store: {', '.join(sorted(StoreOptions.model_fields))}."
+            )
+        return type(self)(**{**_given(self), **options})
 
     @classmethod
     def from_env(cls, environment: Mapping[str, str] | None = None, **options: Any) -> MySQLConfig:
@@ -161,78 +321,11 @@ class MySQLConfig(BaseModel):
             from_environment = {name: value for name, value in from_environment.items() if name not in _ADDRESS}
         return cls(**{**from_environment, **from_keywords})
 
-    @property
-    def endpoints(self) -> tuple[Endpoint, ...]:
-        """The servers to try, in order."""
-        if self.unix_socket:
-            return (Endpoint(self.host, self.port, self.unix_socket),)
-        return tuple(_endpoint(host, self.port) for host in self.hosts or (self.host,))
 
-    @property
-    def ttl_seconds(self) -> float | None:
-        """``ttl_s``, under the name by which Locus' ``StorageBackendAdapter`` recognises a backend with expiry."""
-        return self.ttl_s
-
-    @field_validator("database")
-    @classmethod
-    def _check_database(cls, value: str) -> str:
-        if not _DATABASE.fullmatch(value):
-            raise ValueError("must be 1 to 64 letters, digits, '_', '$' or '-'")
-        return value
-
-    @field_validator("table_prefix")
-    @classmethod
-    def _check_prefix(cls, value: str) -> str:
-        if not _PREFIX.fullmatch(value):
-            raise ValueError("must be at most 40 letters, digits and '_', not starting with a digit")
-        return value
-
-    @field_validator("tenant", "user")
-    @classmethod
-    def _check_text(cls, value: str) -> str:
-        if "\0" in value or not value.isprintable():
-            raise ValueError("must hold printable characters only")
-        return value
-
-    @field_validator("password")
-    @classmethod
-    def _check_password(cls, value: SecretStr) -> SecretStr:
-        text = value.get_secret_value()
-        if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
-            raise ValueError("must hold neither NUL nor lone surrogates")
-        return value
-
-    @field_validator("host")
-    @classmethod
-    def _check_host(cls, value: str) -> str:
-        _endpoint(value, 1)
-        return value
-
-    @field_validator("hosts")
-    @classmethod
-    def _check_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for host in value:
-            _endpoint(host, 1)
-        return value
-
-    @model_validator(mode="after")
-    def _check_contradictions(self) -> MySQLConfig:
-        given = self.model_fields_set
-        if self.unix_socket and (self.hosts or "host" in given):
-            raise ValueError("unix_socket and host (or hosts) exclude each other; give one of them")
-        if self.hosts and "host" in given:
-            raise ValueError("host and hosts exclude each other; give one of them")
-        if {"host", "port"} <= given and _endpoint(self.host, self.port).port != self.port:
-            raise ValueError("host and port name different ports; give the port once")
-        if bool(self.ssl_cert) != bool(self.ssl_key):
-            raise ValueError("ssl_cert and ssl_key belong together; give both")
-        if self.ssl_mode == "DISABLED" and (self.ssl_ca or self.ssl_cert):
-            raise ValueError("ssl_mode DISABLED contradicts ssl_ca, ssl_cert and ssl_key; drop one side")
-        for name in ("ssl_ca", "ssl_cert", "ssl_key"):
-            path = getattr(self, name)
-            if path is not None and not path.is_file():
-                raise ValueError(f"{name}: there is no file {path}")
-        return self
+def _printable(value: str) -> str:
+    if "\0" in value or not value.isprintable():
+        raise ValueError("must hold printable characters only")
+    return value
 
 
 def _parse_dsn(dsn: str | SecretStr) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..config import MySQLConfig
-from ..dialect import Dialect
+from ..dialect.checkpoints.dialect import CheckpointDialect
 from .memory import ThreadMemory
 
 
@@ -15,7 +15,7 @@ class OperationsBase:
         dialect: The statements.
     """
 
-    def __init__(self, config: MySQLConfig, dialect: Dialect) -> None:
+    def __init__(self, config: MySQLConfig, dialect: CheckpointDialect) -> None:
         self.config = config
         self.sql = dialect
         self.memory = ThreadMemory(config.cache_bytes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .arguments import same_json
+from ..database.arguments import same_json
 
 
 def contains(target: Any, candidate: Any) -> bool:

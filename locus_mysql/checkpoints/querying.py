@@ -6,9 +6,7 @@ import json
 from functools import partial
 from typing import Any, cast
 
-from ..engine.operation import Batch, Operation
-from ..errors import InvalidInput, PrivilegeMissing, ReadOnlyServer
-from .arguments import (
+from ..database.arguments import (
     TOO_MANY_PAIRS,
     check_checkpoint_id,
     check_limit,
@@ -18,6 +16,8 @@ from .arguments import (
     has_pair,
     pair_key,
 )
+from ..engine.operation import Batch, Operation
+from ..errors import InvalidInput, PrivilegeMissing, ReadOnlyServer
 from .base import OperationsBase
 from .matching import contains
 from .records import (

@@ -6,12 +6,12 @@ import os
 from typing import cast
 from uuid import uuid4
 
+from ..database.arguments import check_checkpoint_id, check_limit, check_thread_id, encode_metadata
 from ..dialect import Statement
 from ..dialect.checkpoints.saving import NewRow
 from ..dialect.template import KEPT_S
 from ..engine.operation import Batch, Duplicate, Operation, Outdated, Results
 from ..errors import InvalidInput, SchemaMismatch, ThreadExists
-from .arguments import check_checkpoint_id, check_limit, check_thread_id, encode_metadata
 from .cleaning import CleaningOperations
 from .coding.codec import EncodedState
 from .coding.delta import Delta, StoredRow, assemble, encode_delta, extend, rows_needed
@@ -301,7 +301,7 @@ class SavingOperations(CleaningOperations):
                 landed=landed,
             )
         except Duplicate as error:
-            if error.table == self.sql.schema.names["checkpoints"]:  # rows that no thread's row tells of: now it does
+            if error.table == self.sql.names["checkpoints"]:  # rows that no thread's row tells of: now it does
                 yield Batch.of(self.sql.threads.adopt(tenant, destination, os.urandom(16), self.ttl_us))
             raise ThreadExists(
                 f"Thread {destination!r} has checkpoints already; delete it first or copy to another id."

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
-from ..config import MySQLConfig
+from pydantic import SecretStr
+
+from ..config import Keywords, MySQLConfig
+from ..database.database import Database, share
+from ..database.exact_json import check_json_object
 from ..database.methods import awaited, blocking
-from ..database.surface import AsyncSurface, SyncSurface, configure
-from ..dialect import Dialect
+from ..database.stores import AsyncStore, SyncStore
+from ..dialect.checkpoints.dialect import CheckpointDialect
 from ..dialect.checkpoints.tables import Kind
 from ..engine.operation import Operation
-from .coding.codec import check_json_object, encode
+from .coding.codec import encode
 from .coding.delta import Delta
 from .new import Encoded, NewCheckpoint
 from .operations import CheckpointOperations
@@ -32,7 +36,8 @@ class StoreOperations:
         self.config = config
         self.kind = kind
         self._tenant = config.tenant
-        dialect = Dialect(config.table_prefix, kind, search=config.search, search_parser=config.search_parser)
+        dialect = CheckpointDialect(config.table_prefix, kind, search=config.search, search_parser=config.search_parser)
+        self.schema = dialect.schema
         self.checkpoints = CheckpointOperations(config, dialect)
 
     def save(
@@ -166,12 +171,12 @@ class StoreOperations:
         return (yield from self.checkpoints.forget_tenant(self._tenant))
 
 
-class CheckpointStore(AsyncSurface[StoreOperations]):
+class CheckpointStore(AsyncStore[StoreOperations]):
     """Versioned states of threads, as plain dicts, in MySQL. Every save is a checkpoint that can be loaded again.
 
     Args:
-        config: The options; or give them as keywords.
-        options: Options of `MySQLConfig`.
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
+        options: Options of `MySQLConfig`; with a `Database`, those of a store.
 
     Example:
         ```python
@@ -183,8 +188,11 @@ class CheckpointStore(AsyncSurface[StoreOperations]):
         ```
     """
 
-    def __init__(self, config: MySQLConfig | None = None, **options: Any) -> None:
-        super().__init__(StoreOperations(configure(config, options)))
+    def __init__(
+        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
+    ) -> None:
+        database, config, owned = share(where, options)
+        super().__init__(StoreOperations(config), database, owned=owned)
 
     save = awaited(StoreOperations.save)
     load = awaited(StoreOperations.load)
@@ -206,16 +214,19 @@ class CheckpointStore(AsyncSurface[StoreOperations]):
     forget_tenant = awaited(StoreOperations.forget_tenant)
 
 
-class SyncCheckpointStore(SyncSurface[StoreOperations]):
+class SyncCheckpointStore(SyncStore[StoreOperations]):
     """`CheckpointStore` without an event loop: the same methods, blocking. Safe to share between threads.
 
     Args:
-        config: The options; or give them as keywords.
-        options: Options of `MySQLConfig`.
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
+        options: Options of `MySQLConfig`; with a `Database`, those of a store.
     """
 
-    def __init__(self, config: MySQLConfig | None = None, **options: Any) -> None:
-        super().__init__(StoreOperations(configure(config, options)))
+    def __init__(
+        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
+    ) -> None:
+        database, config, owned = share(where, options)
+        super().__init__(StoreOperations(config), database, owned=owned)
 
     save = blocking(StoreOperations.save)
     load = blocking(StoreOperations.load)

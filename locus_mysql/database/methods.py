@@ -7,9 +7,7 @@ import inspect
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from ..engine.asynchronous import AsyncEngine
 from ..engine.operation import Operation
-from ..engine.synchronous import SyncEngine
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -17,24 +15,22 @@ O = TypeVar("O")  # noqa: E741 - the class that holds the operations
 OCovariant = TypeVar("OCovariant", covariant=True)
 
 
-class HasAsyncEngine(Protocol[OCovariant]):
+class AwaitsOperations(Protocol[OCovariant]):
     """What an awaited method needs of its object."""
 
     @property
-    def _engine(self) -> AsyncEngine: ...
-
-    @property
     def _operations(self) -> OCovariant: ...
 
+    async def _run(self, operation: Operation[T]) -> T: ...
 
-class HasSyncEngine(Protocol[OCovariant]):
+
+class BlocksForOperations(Protocol[OCovariant]):
     """What a blocking method needs of its object."""
 
     @property
-    def _engine(self) -> SyncEngine: ...
-
-    @property
     def _operations(self) -> OCovariant: ...
+
+    def _run(self, operation: Operation[T]) -> T: ...
 
 
 def awaited(
@@ -42,8 +38,8 @@ def awaited(
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
     """A coroutine method that runs an operation, with its name, signature and documentation."""
 
-    async def method(self: HasAsyncEngine[O], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._engine.run(operation(self._operations, *args, **kwargs))
+    async def method(self: AwaitsOperations[O], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._run(operation(self._operations, *args, **kwargs))
 
     return _dressed(method, operation)
 
@@ -51,8 +47,8 @@ def awaited(
 def blocking(operation: Callable[Concatenate[O, P], Operation[T]]) -> Callable[Concatenate[Any, P], T]:
     """A method that runs an operation and waits for it, with its name, signature and documentation."""
 
-    def method(self: HasSyncEngine[O], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._engine.run(operation(self._operations, *args, **kwargs))
+    def method(self: BlocksForOperations[O], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._run(operation(self._operations, *args, **kwargs))
 
     return _dressed(method, operation)
 

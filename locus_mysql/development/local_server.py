@@ -34,8 +34,9 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from threading import Thread
-from types import FrameType, TracebackType
+from types import TracebackType
 
+from locus_mysql.commands.signals import StopRequested, stop_signals_raise
 from locus_mysql.errors import SetupError, Unavailable, UsageError
 
 DEFAULT_DATA_DIR = Path(".server/data")
@@ -414,37 +415,6 @@ def serve(data_dir: Path | None = None, port: int | None = None, *, mysqld: Path
         print(f"MySQL keeps its data in {server.data_dir}. Stop it with Ctrl-C.", file=sys.stderr, flush=True)
         server.wait()
     return 0
-
-
-class StopRequested(KeyboardInterrupt):
-    """A signal asks the process to stop.
-
-    A ``KeyboardInterrupt``, as asyncio lets only that and ``SystemExit`` out of a callback; others it logs and goes on.
-    """
-
-    def __init__(self, signum: int) -> None:
-        super().__init__(signum)
-        self.signum = signum
-
-
-@contextlib.contextmanager
-def stop_signals_raise() -> Iterator[None]:
-    """Make SIGINT, SIGTERM or SIGHUP raise :class:`StopRequested`, once: nothing disturbs the stop."""
-    # One that is ignored stays so: nohup ignores SIGHUP, and a shell ignores SIGINT for its background jobs.
-    candidates = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    signals = [one for one in candidates if signal.getsignal(one) is not signal.SIG_IGN]
-
-    def request_stop(signum: int, _frame: FrameType | None) -> None:
-        for one in signals:
-            signal.signal(one, signal.SIG_IGN)
-        raise StopRequested(signum)
-
-    before = {one: signal.signal(one, request_stop) for one in signals}
-    try:
-        yield
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
 
 
 def find_mysqld() -> Path:

@@ -1,61 +1,21 @@
-"""The statements of one set of tables: `Dialect`."""
+"""What the dialects of all families share: `Dialect`."""
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Literal
+from collections.abc import Mapping
 
-from .checkpoints.maintenance import MaintenanceStatements
-from .checkpoints.queries import QueryStatements
-from .checkpoints.saving import CheckpointStatements
-from .checkpoints.settled import SettledStatements
-from .checkpoints.tables import INFIXES, ROLES, Kind, SchemaStatements
-from .checkpoints.threads import ThreadStatements
+from .schema import Schema
 
 
 class Dialect:
-    """MySQL's SQL for the tables of one kind of states, by what the statements are about.
+    """MySQL's SQL for one family of tables, as statements with parameters. Imports no client library, does no I/O.
 
     Args:
-        table_prefix: Put before the names of the tables; validated by the configuration.
-        kind: What the states are.
-        search: Whether the tables are made with a full-text index.
-        search_parser: The parser of that index.
+        schema: The tables.
+        names: Their unquoted names by their roles.
     """
 
-    def __init__(
-        self,
-        table_prefix: str = "locus_",
-        kind: Kind = "agents",
-        *,
-        search: bool = True,
-        search_parser: Literal["default", "ngram"] = "default",
-    ) -> None:
-        names = {role: f"{table_prefix}{INFIXES[kind]}{role}" for role in ROLES}
-        self.schema = SchemaStatements(names, kind, search=search, search_parser=search_parser)
+    def __init__(self, schema: Schema, names: Mapping[str, str]) -> None:
+        self.schema = schema
+        self.names = names
         self._tables = {role: f"`{name}`" for role, name in names.items()}
-
-    @cached_property
-    def threads(self) -> ThreadStatements:
-        """Locking, listing and counting threads."""
-        return ThreadStatements(self._tables)
-
-    @cached_property
-    def checkpoints(self) -> CheckpointStatements:
-        """Saving, loading and deleting checkpoints."""
-        return CheckpointStatements(self._tables)
-
-    @cached_property
-    def queries(self) -> QueryStatements:
-        """Finding checkpoints by metadata or text, and describing them."""
-        return QueryStatements(self._tables)
-
-    @cached_property
-    def maintenance(self) -> MaintenanceStatements:
-        """Removing what is old, expired, pruned or no longer needed; copying and rewriting threads."""
-        return MaintenanceStatements(self._tables)
-
-    @cached_property
-    def settled(self) -> SettledStatements:
-        """Recognising operations that were carried out though their answer was lost."""
-        return SettledStatements(self._tables)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator
 
+from ..config import Endpoint
 from ..errors import ConfigError, DriverMissing, LocusMySQLError
-from .interface import ConnectionLost, DriverError, Endpoint, ServerError
+from .interface import ConnectionLost, DriverError, ServerError
 from .login.tls import NoTLSOffered
 
 #: Numbers by which the server says goodbye: it shuts down, was told to kill the connection, or closes it as

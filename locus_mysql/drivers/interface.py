@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from ..config import MySQLConfig
+    from ..config import ConnectionOptions, Endpoint
     from ..dialect.statement import Statement
 
 Value: TypeAlias = str | bytes | int | float | Decimal | datetime | None
@@ -141,29 +141,17 @@ class AsyncConnection(Protocol):
         """As `SyncConnection.abort`; works also when the event loop is closed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where one server listens: a host and port, or the path of a Unix socket."""
-
-    host: str
-    port: int
-    unix_socket: str | None = None
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return self.unix_socket or f"{host}:{self.port}"
-
-
 class Driver(Protocol):
     """Opens connections through one client library.
 
     The library is imported by `connect` and `connect_async`, or by a factory that `register_driver` was
-    given, never when this package is imported.
+    given, never when this package is imported. A driver without a blocking side says so by an attribute ``blocks``
+    that is False.
     """
 
     name: str
 
-    def connect(self, config: MySQLConfig, endpoint: Endpoint) -> SyncConnection:
+    def connect(self, config: ConnectionOptions, endpoint: Endpoint) -> SyncConnection:
         """Open a connection for a thread.
 
         Raises:
@@ -173,5 +161,5 @@ class Driver(Protocol):
                 certificate that is not trusted, the library is missing, or has no such side.
         """
 
-    async def connect_async(self, config: MySQLConfig, endpoint: Endpoint) -> AsyncConnection:
+    async def connect_async(self, config: ConnectionOptions, endpoint: Endpoint) -> AsyncConnection:
         """Open a connection for a task of the running event loop. Raises as `connect` does."""

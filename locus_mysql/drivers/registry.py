@@ -21,7 +21,7 @@ _drivers: dict[str, Driver] = {
 
 
 def register_driver(name: str, driver: Driver) -> None:
-    """Make ``MySQLConfig(driver=name)`` use a driver from outside; one of the same name is replaced.
+    """Make ``ConnectionOptions(driver=name)`` use a driver from outside; one of the same name is replaced.
 
     Args:
         name: The name to configure.

@@ -7,11 +7,12 @@ import threading
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
-from ..config import MySQLConfig
+from ..config import ConnectionOptions
+from ..dialect import Schema
 from ..drivers.interface import AsyncConnection, DriverError, ServerError
 from ..drivers.registry import find_driver
 from .at_fork import tell_at_fork
-from .bootstrap import HasTables, ensure_schema
+from .bootstrap import DDLMode, ensure_schema
 from .operation import Batch, Operation, Results, Undone
 from .pool import AsyncPool
 from .retry import Retry, unexpected
@@ -26,30 +27,33 @@ class AsyncEngine:
 
     Args:
         config: The options.
-        dialect: The statements that make and check the tables.
     """
 
-    def __init__(self, config: MySQLConfig, dialect: HasTables) -> None:
+    def __init__(self, config: ConnectionOptions) -> None:
         self._config = config
-        self._dialect = dialect
         self._driver = find_driver(config.driver)
         self._topology = Topology(config.endpoints)
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPool] = WeakKeyDictionary()
         self._abandoned: list[object] = []
         self._lock = threading.Lock()  # of _pools: loops of other threads open theirs meanwhile
-        self._ready = False
+        self._ready: set[tuple[Schema, DDLMode]] = set()
         self._reached = False
         tell_at_fork(self)
 
-    async def run(self, operation: Operation[T]) -> T:
-        """Carry out an operation; the first one makes sure of the tables.
+    async def run(self, operation: Operation[T], schema: Schema | None = None, ddl_mode: DDLMode = "create") -> T:
+        """Carry out an operation.
+
+        Args:
+            operation: What to do.
+            schema: The tables it needs; they are made or checked before the first operation that does.
+            ddl_mode: Whether they may be made: see `ensure_schema`.
 
         Raises:
             LocusMySQLError: What to do is in the message.
         """
-        if not self._ready:
-            await self._drive(ensure_schema(self._config, self._dialect))
-            self._ready = True
+        if schema is not None and (schema, ddl_mode) not in self._ready:
+            await self._drive(ensure_schema(self._config, schema, ddl_mode))
+            self._ready.add((schema, ddl_mode))
         return await self._drive(operation)
 
     async def close(self) -> None:

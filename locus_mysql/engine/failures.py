@@ -19,7 +19,7 @@ from ..errors import (
 from .topology import NoPrimary, NotAMember
 
 if TYPE_CHECKING:
-    from ..config import MySQLConfig
+    from ..config import ConnectionOptions
 
 # Numbers: https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
 DUPLICATE = 1062
@@ -56,7 +56,7 @@ _LAYOUT = frozenset({1048, 1054, 1136, 1176, 1191, 1364})
 _PACKET = frozenset({1153, 1301, 3038})
 
 
-def may_pass(error: DriverError, config: MySQLConfig) -> bool:
+def may_pass(error: DriverError, config: ConnectionOptions) -> bool:
     """Whether the same may succeed when tried again."""
     if isinstance(error, NoPrimary):
         return any(may_pass(reason, config) for reason in error.reasons)
@@ -69,7 +69,7 @@ def may_pass(error: DriverError, config: MySQLConfig) -> bool:
     return False
 
 
-def explain(error: DriverError, config: MySQLConfig) -> LocusMySQLError:
+def explain(error: DriverError, config: ConnectionOptions) -> LocusMySQLError:
     """The error to show the caller: what happened, to which thing, and what to do."""
     where = ", ".join(str(endpoint) for endpoint in config.endpoints)
     if isinstance(error, NoPrimary):
@@ -107,8 +107,8 @@ def explain(error: DriverError, config: MySQLConfig) -> LocusMySQLError:
         )
     if number in _LAYOUT:
         return SchemaMismatch(
-            f"The tables with prefix {config.table_prefix!r} in database {config.database!r} do not have the layout "
-            f"this version uses: {words}. Compare them with `python -m locus_mysql schema`."
+            f"A table in database {config.database!r} does not have the layout that this version uses: {words}. "
+            "Compare the tables with `python -m locus_mysql schema`."
         )
     if number in READ_ONLY:
         return ReadOnlyServer(
@@ -129,7 +129,7 @@ def explain(error: DriverError, config: MySQLConfig) -> LocusMySQLError:
     return SetupError(f"MySQL at {where} refused a statement: {words}.")
 
 
-def _explain_all(error: NoPrimary, where: str, config: MySQLConfig) -> LocusMySQLError:
+def _explain_all(error: NoPrimary, where: str, config: ConnectionOptions) -> LocusMySQLError:
     kinds = {type(explain(reason, config)) for reason in error.reasons}
     if kinds == {ReadOnlyServer}:
         return ReadOnlyServer(

@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeGuard, TypeVar
 
-from ..config import MySQLConfig
+from ..config import ConnectionOptions
 from ..drivers.interface import AsyncConnection, ConnectionLost, Driver, DriverError, ServerError, SyncConnection
 from ..errors import PoolTimeout
 from .failures import READ_ONLY
@@ -51,7 +51,7 @@ class IdleConnections(Generic[C]):
         clock: Seconds that only go forward.
     """
 
-    def __init__(self, config: MySQLConfig, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, config: ConnectionOptions, clock: Callable[[], float] = time.monotonic) -> None:
         self._config = config
         self._clock = clock
         self._kept: list[Kept[C]] = []
@@ -91,7 +91,7 @@ class IdleConnections(Generic[C]):
         return now - kept.opened_at > self._config.pool_max_age_s or now - kept.idle_since > self._config.pool_idle_s
 
 
-def pool_timeout(config: MySQLConfig) -> PoolTimeout:
+def pool_timeout(config: ConnectionOptions) -> PoolTimeout:
     """The error of a caller that waited too long for a connection."""
     return PoolTimeout(
         f"All {config.pool_size} connections were in use for {config.pool_timeout_s:g} s. Raise pool_size (the "
@@ -118,7 +118,7 @@ class SyncPool:
         topology: What is known of the servers, if it is known to others too.
     """
 
-    def __init__(self, config: MySQLConfig, driver: Driver, topology: Topology | None = None) -> None:
+    def __init__(self, config: ConnectionOptions, driver: Driver, topology: Topology | None = None) -> None:
         self._config = config
         self._driver = driver
         self._topology = topology or Topology(config.endpoints)
@@ -268,7 +268,7 @@ class AsyncPool:
         topology: What is known of the servers, if it is known to others too.
     """
 
-    def __init__(self, config: MySQLConfig, driver: Driver, topology: Topology | None = None) -> None:
+    def __init__(self, config: ConnectionOptions, driver: Driver, topology: Topology | None = None) -> None:
         self._config = config
         self._driver = driver
         self._topology = topology or Topology(config.endpoints)

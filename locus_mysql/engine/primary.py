@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from ..config import MySQLConfig
+from ..config import ConnectionOptions, Endpoint
 from ..dialect import Statement
 from ..dialect.servers import ONLY_WHERE_WRITTEN
 from ..drivers.interface import (
     AsyncConnection,
     Driver,
     DriverError,
-    Endpoint,
     Result,
     ServerError,
     SyncConnection,
@@ -97,7 +96,7 @@ class AsyncPrimary:
         self._connection.abort()
 
 
-def connect(config: MySQLConfig, driver: Driver, topology: Topology) -> SyncConnection:
+def connect(config: ConnectionOptions, driver: Driver, topology: Topology) -> SyncConnection:
     """Open a connection to the only server, or to the primary of several.
 
     Raises:
@@ -116,7 +115,7 @@ def connect(config: MySQLConfig, driver: Driver, topology: Topology) -> SyncConn
     raise NoPrimary(reasons)
 
 
-async def connect_async(config: MySQLConfig, driver: Driver, topology: Topology) -> AsyncConnection:
+async def connect_async(config: ConnectionOptions, driver: Driver, topology: Topology) -> AsyncConnection:
     """As `connect`."""
     order = topology.order()
     if not topology.several:
@@ -130,7 +129,7 @@ async def connect_async(config: MySQLConfig, driver: Driver, topology: Topology)
     raise NoPrimary(reasons)
 
 
-def replaced(config: MySQLConfig, driver: Driver, topology: Topology, silent: Endpoint) -> bool:
+def replaced(config: ConnectionOptions, driver: Driver, topology: Topology, silent: Endpoint) -> bool:
     """Whether another server is the primary by now, while this one gives no answer.
 
     It may be just slow, and where several servers take writes another one proves nothing; so it is asked as well.
@@ -148,7 +147,7 @@ def replaced(config: MySQLConfig, driver: Driver, topology: Topology, silent: En
     return False
 
 
-async def replaced_async(config: MySQLConfig, driver: Driver, topology: Topology, silent: Endpoint) -> bool:
+async def replaced_async(config: ConnectionOptions, driver: Driver, topology: Topology, silent: Endpoint) -> bool:
     """As `replaced`."""
     brief = _brief(config)
     for endpoint in topology.others(silent):
@@ -163,12 +162,14 @@ async def replaced_async(config: MySQLConfig, driver: Driver, topology: Topology
     return False
 
 
-def _brief(config: MySQLConfig) -> MySQLConfig:
+def _brief(config: ConnectionOptions) -> ConnectionOptions:
     limits = ("connect_timeout_s", "read_timeout_s", "write_timeout_s")
     return config.model_copy(update={name: min(getattr(config, name), BRIEFLY_S) for name in limits})
 
 
-def _connect_to_primary(config: MySQLConfig, driver: Driver, topology: Topology, endpoint: Endpoint) -> SyncPrimary:
+def _connect_to_primary(
+    config: ConnectionOptions, driver: Driver, topology: Topology, endpoint: Endpoint
+) -> SyncPrimary:
     try:
         connection = driver.connect(config, endpoint)
         try:
@@ -193,7 +194,7 @@ def _connect_to_primary(config: MySQLConfig, driver: Driver, topology: Topology,
 
 
 async def _connect_to_primary_async(
-    config: MySQLConfig, driver: Driver, topology: Topology, endpoint: Endpoint
+    config: ConnectionOptions, driver: Driver, topology: Topology, endpoint: Endpoint
 ) -> AsyncPrimary:
     try:
         connection = await driver.connect_async(config, endpoint)

@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable
 
-from ..config import MySQLConfig
+from ..config import ConnectionOptions
 from ..drivers.interface import ConnectionLost, DriverError, ServerError
 from ..errors import LocusMySQLError
 from .failures import DUPLICATE, GUARD_FAILED, INTERRUPTED, explain, may_pass
@@ -30,7 +30,7 @@ class Retry:
     """
 
     def __init__(
-        self, config: MySQLConfig, *, reached_before: bool, clock: Callable[[], float] = time.monotonic
+        self, config: ConnectionOptions, *, reached_before: bool, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._config = config
         self._reached = reached_before
@@ -91,7 +91,7 @@ def _key_of(words: str) -> tuple[str, str]:
     return (found[1], found[2]) if found else ("", "")
 
 
-def unexpected(undone: Undone, config: MySQLConfig) -> LocusMySQLError:
+def unexpected(undone: Undone, config: ConnectionOptions) -> LocusMySQLError:
     """The error to show the caller of an operation that did not expect its batch to be undone."""
     cause = undone.__cause__
     return explain(cause if isinstance(cause, DriverError) else DriverError(str(undone)), config)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from typing import TypeVar
 
-from ..config import MySQLConfig
+from ..config import ConnectionOptions
+from ..dialect import Schema
 from ..drivers.interface import DriverError, ServerError, SyncConnection
 from ..drivers.registry import find_driver
 from .at_fork import tell_at_fork
-from .bootstrap import HasTables, ensure_schema
+from .bootstrap import DDLMode, ensure_schema
 from .operation import Batch, Operation, Results, Undone
 from .pool import SyncPool
 from .retry import Retry, unexpected
@@ -24,28 +25,31 @@ class SyncEngine:
 
     Args:
         config: The options.
-        dialect: The statements that make and check the tables.
     """
 
-    def __init__(self, config: MySQLConfig, dialect: HasTables) -> None:
+    def __init__(self, config: ConnectionOptions) -> None:
         self._config = config
-        self._dialect = dialect
         self._driver = find_driver(config.driver)
         self._topology = Topology(config.endpoints)
         self._pool = SyncPool(config, self._driver, self._topology)
         self._abandoned: list[object] = []
-        self._ready = False
+        self._ready: set[tuple[Schema, DDLMode]] = set()
         tell_at_fork(self)
 
-    def run(self, operation: Operation[T]) -> T:
-        """Carry out an operation; the first one makes sure of the tables.
+    def run(self, operation: Operation[T], schema: Schema | None = None, ddl_mode: DDLMode = "create") -> T:
+        """Carry out an operation.
+
+        Args:
+            operation: What to do.
+            schema: The tables it needs; they are made or checked before the first operation that does.
+            ddl_mode: Whether they may be made: see `ensure_schema`.
 
         Raises:
             LocusMySQLError: What to do is in the message.
         """
-        if not self._ready:
-            self._drive(ensure_schema(self._config, self._dialect))
-            self._ready = True
+        if schema is not None and (schema, ddl_mode) not in self._ready:
+            self._drive(ensure_schema(self._config, schema, ddl_mode))
+            self._ready.add((schema, ddl_mode))
         return self._drive(operation)
 
     def close(self) -> None:

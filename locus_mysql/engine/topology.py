@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from ..config import MySQLConfig
+from ..config import ConnectionOptions, Endpoint
 from ..dialect import Statement
 from ..dialect.servers import MEMBERS, NO_LONGER_WRITTEN, WRITES
-from ..drivers.interface import ConnectionLost, DriverError, Endpoint, Result, ServerError
+from ..drivers.interface import ConnectionLost, DriverError, Result, ServerError
 
 #: A server that did not answer is tried after the others for this long, in seconds.
 SUSPECTED_FOR_S = 30.0
@@ -82,7 +82,7 @@ class Topology:
         """The servers but for one."""
         return tuple(one for one in self.order() if one != endpoint)
 
-    def limits(self, config: MySQLConfig, endpoint: Endpoint) -> MySQLConfig:
+    def limits(self, config: ConnectionOptions, endpoint: Endpoint) -> ConnectionOptions:
         """The options to connect by: who did not answer is not waited for that long again."""
         if endpoint not in self._still_suspected() or config.connect_timeout_s <= BRIEFLY_S:
             return config

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..checkpoints.arguments import check_text
+from ..database.arguments import check_text
 from ..errors import InvalidInput
 
 #: Ids of checkpoints and tasks, in characters. Namespaces may be of any length.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import cast
 
-from ..dialect.versions import VersionsDialect
+from ..dialect.versions import VersionDialect
 from ..drivers.interface import Row
 from ..engine.operation import Batch, Operation
 from ..errors import CorruptCheckpoint
@@ -99,7 +99,7 @@ class Loading:
         memory: What the process remembers.
     """
 
-    def __init__(self, sql: VersionsDialect, memory: VersionMemory) -> None:
+    def __init__(self, sql: VersionDialect, memory: VersionMemory) -> None:
         self._sql = sql
         self._memory = memory
 

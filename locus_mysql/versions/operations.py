@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from ..config import MySQLConfig
-from ..dialect.versions import VersionsDialect
+from ..dialect.versions import VersionDialect
 from ..engine.operation import Batch, Operation
 from .loading import Loading
 from .memory import VersionMemory
@@ -23,7 +23,7 @@ class VersionOperations:
     def __init__(self, config: MySQLConfig) -> None:
         self.config = config
         #: The statements.
-        self.sql = VersionsDialect(config.table_prefix)
+        self.sql = VersionDialect(config.table_prefix)
         memory = VersionMemory(config.cache_bytes)
         #: Storing checkpoints and writes.
         self.saving = Saving(config, self.sql, memory)
@@ -37,6 +37,7 @@ class VersionOperations:
         (found,) = yield Batch.of(self.sql.threads.list(tenant, pattern, limit, offset))
         return [cast(str, row[0]) for row in found.rows]
 
-    def ddl(self) -> list[str]:
-        """The statements that make the tables."""
-        return [statement.sql for statement in self.sql.schema.create()]
+    def count(self, tenant: str, pattern: str) -> Operation[int]:
+        """How many threads match a glob. One round trip."""
+        (found,) = yield Batch.of(self.sql.threads.count(tenant, pattern))
+        return cast(int, found.rows[0][0])

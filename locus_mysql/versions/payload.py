@@ -6,7 +6,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-from ..checkpoints.coding.codec import decode_json, encode_json
+from ..database.exact_json import decode_json, encode_json
 from ..dialect.versions.rows import OWN_PARTS
 from ..errors import CorruptCheckpoint
 from .chains import Inline, Link, Stored

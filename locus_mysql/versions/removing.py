@@ -8,7 +8,7 @@ from typing import cast
 
 from ..config import MySQLConfig
 from ..dialect import Statement
-from ..dialect.versions import VersionsDialect
+from ..dialect.versions import VersionDialect
 from ..engine.operation import Batch, Duplicate, Operation
 from ..errors import InvalidInput, ThreadExists
 from . import keys
@@ -27,7 +27,7 @@ class Removing:
         memory: What the process remembers.
     """
 
-    def __init__(self, config: MySQLConfig, sql: VersionsDialect, memory: VersionMemory) -> None:
+    def __init__(self, config: MySQLConfig, sql: VersionDialect, memory: VersionMemory) -> None:
         self._sql = sql
         self._memory = memory
         self._ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)
@@ -89,8 +89,24 @@ class Removing:
         return results.landed is not None or results[1].affected > 0
 
     def vacuum(self, tenant: str, older_than_s: float) -> Operation[int]:
-        """Delete threads that have expired or were not saved to for so long; returns how many."""
+        """Delete checkpoints that are older; returns how many.
+
+        Threads that have expired, or were not saved to for so long, go whole. Of others the newest checkpoint of each
+        namespace stays.
+        """
         age_us = int(older_than_s * 1_000_000)
+        removed = yield from self._remove_stale(tenant, age_us)
+        after = ""
+        while True:
+            (page,) = yield Batch.of(self._sql.removing.threads_before(tenant, after, age_us, _PAGE))
+            for row in page.rows:
+                after = cast(str, row[0])
+                removed += yield from self._remove(tenant, after, self._sql.removing.hide_before(tenant, after, age_us))
+            if len(page.rows) < _PAGE:
+                return removed
+
+    def _remove_stale(self, tenant: str, age_us: int) -> Operation[int]:
+        """Delete threads that have expired or were not saved to for so long; returns how many checkpoints they had."""
         removed = 0
         while True:
             (found,) = yield Batch.of(self._sql.threads.stale(tenant, age_us, _PAGE))
@@ -98,9 +114,10 @@ class Removing:
             for row in found.rows:
                 thread_id = cast(str, row[0])
                 self._memory.forget((tenant, thread_id))
-                locked, *_ = yield Batch.of(*self._sql.threads.delete_stale(tenant, thread_id, os.urandom(8), age_us))
+                deletes = self._sql.threads.delete_stale(tenant, thread_id, os.urandom(8), age_us)
+                locked, gone, *_ = yield Batch.of(*deletes)
                 went += locked.affected
-            removed += went
+                removed += gone.affected
             if not went:
                 return removed
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
-from ..checkpoints.arguments import check_limit, check_text, check_thread_id, encode_metadata
-from ..checkpoints.coding.codec import check_json_object, decode_json, encode_json
-from ..config import MySQLConfig
+from pydantic import SecretStr
+
+from ..config import Keywords, MySQLConfig
+from ..database.arguments import check_limit, check_text, check_thread_id, encode_metadata
+from ..database.database import Database, share
+from ..database.exact_json import check_json_object, decode_json, encode_json
 from ..database.methods import awaited, blocking
 from ..engine.operation import Operation
 from ..errors import CorruptCheckpoint, InvalidInput
@@ -211,6 +214,10 @@ class SaverOperations(VersionsOfTenants):
         limit, offset = check_limit(limit), check_limit(offset, "offset")
         return (yield from self.versions.list_threads(self.tenancy.of(), limit, pattern, offset))
 
+    def count(self, pattern: str = "*") -> Operation[int]:
+        """How many threads match a glob."""
+        return (yield from self.versions.count(self.tenancy.of(), check_text(pattern, "Pattern")))
+
     def copy_thread(self, source_thread_id: str, dest_thread_id: str) -> Operation[bool]:
         """Copy a thread with all its checkpoints and writes, on the server; False if there is none.
 
@@ -236,7 +243,11 @@ class SaverOperations(VersionsOfTenants):
         return (yield from self.versions.removing.prune(self.tenancy.of(thread_id), thread_id, keep, ns))
 
     def vacuum(self, older_than_days: float = 30) -> Operation[int]:
-        """Delete threads that have expired, or were not saved to for this many days; returns how many."""
+        """Delete checkpoints older than this many days; returns how many.
+
+        Threads that have expired, or were not saved to for so long, go whole; of others the newest checkpoint of each
+        namespace stays. Runs thread by thread, so writers wait for one thread at most.
+        """
         if isinstance(older_than_days, bool) or not 0 <= older_than_days <= 36_500:
             raise InvalidInput("older_than_days must be a number from 0 to 36500.")
         return (yield from self.versions.removing.vacuum(self.tenancy.of(), older_than_days * 86_400))
@@ -246,13 +257,13 @@ class MySQLCheckpointSaver(AsyncVersions[SaverOperations]):
     """Every checkpoint of a thread, and what tasks wrote on the way, in MySQL: the surface of Locus' versioned savers.
 
     Args:
-        config: The options; or give them as keywords.
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
         tenant_of: ``(thread_id) -> tenant``, for thread ids that carry it.
-        options: Options of `MySQLConfig`.
+        options: Options of `MySQLConfig`; with a `Database`, those of a store.
 
     Example:
         ```python
-        async with MySQLCheckpointSaver(dsn="mysql://user:password@localhost/app") as saver:
+        async with MySQLCheckpointSaver("mysql://user:password@localhost/app") as saver:
             await saver.put(thread_id="t", checkpoint_id="1", checkpoint_data={"step": 1})
             await saver.put(thread_id="t", checkpoint_id="2", checkpoint_data={"step": 2}, parent_checkpoint_id="1")
             assert (await saver.get(thread_id="t"))["checkpoint"] == {"step": 2}
@@ -261,9 +272,14 @@ class MySQLCheckpointSaver(AsyncVersions[SaverOperations]):
     """
 
     def __init__(
-        self, config: MySQLConfig | None = None, *, tenant_of: Callable[[str], str] | None = None, **options: Any
+        self,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
+        *,
+        tenant_of: Callable[[str], str] | None = None,
+        **options: Unpack[Keywords],
     ) -> None:
-        super().__init__(SaverOperations(config, tenant_of, options))
+        database, config, owned = share(where, options)
+        super().__init__(SaverOperations(config, tenant_of), database, owned=owned)
 
     put = awaited(SaverOperations.put)
     get = awaited(SaverOperations.get)
@@ -273,6 +289,7 @@ class MySQLCheckpointSaver(AsyncVersions[SaverOperations]):
     delete_thread = awaited(SaverOperations.delete_thread)
     delete_checkpoint = awaited(SaverOperations.delete_checkpoint)
     list_threads = awaited(SaverOperations.list_threads)
+    count = awaited(SaverOperations.count)
     copy_thread = awaited(SaverOperations.copy_thread)
     prune = awaited(SaverOperations.prune)
     vacuum = awaited(SaverOperations.vacuum)
@@ -282,15 +299,20 @@ class SyncMySQLCheckpointSaver(SyncVersions[SaverOperations]):
     """`MySQLCheckpointSaver` without an event loop: the same methods, blocking. Safe to share between threads.
 
     Args:
-        config: The options; or give them as keywords.
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
         tenant_of: As for `MySQLCheckpointSaver`.
-        options: Options of `MySQLConfig`.
+        options: Options of `MySQLConfig`; with a `Database`, those of a store.
     """
 
     def __init__(
-        self, config: MySQLConfig | None = None, *, tenant_of: Callable[[str], str] | None = None, **options: Any
+        self,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
+        *,
+        tenant_of: Callable[[str], str] | None = None,
+        **options: Unpack[Keywords],
     ) -> None:
-        super().__init__(SaverOperations(config, tenant_of, options))
+        database, config, owned = share(where, options)
+        super().__init__(SaverOperations(config, tenant_of), database, owned=owned)
 
     put = blocking(SaverOperations.put)
     get = blocking(SaverOperations.get)
@@ -300,6 +322,7 @@ class SyncMySQLCheckpointSaver(SyncVersions[SaverOperations]):
     delete_thread = blocking(SaverOperations.delete_thread)
     delete_checkpoint = blocking(SaverOperations.delete_checkpoint)
     list_threads = blocking(SaverOperations.list_threads)
+    count = blocking(SaverOperations.count)
     copy_thread = blocking(SaverOperations.copy_thread)
     prune = blocking(SaverOperations.prune)
     vacuum = blocking(SaverOperations.vacuum)

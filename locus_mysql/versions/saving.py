@@ -9,7 +9,7 @@ from typing import Literal, cast
 
 from ..config import MySQLConfig
 from ..dialect import Statement
-from ..dialect.versions import VersionRow, VersionsDialect, WriteRow
+from ..dialect.versions import VersionDialect, VersionRow, WriteRow
 from ..dialect.versions.rows import OWN_PARTS
 from ..engine.operation import Batch, Duplicate, Operation, Outdated
 from ..errors import CheckpointExists
@@ -32,7 +32,7 @@ class Saving:
         memory: What the process remembers.
     """
 
-    def __init__(self, config: MySQLConfig, sql: VersionsDialect, memory: VersionMemory) -> None:
+    def __init__(self, config: MySQLConfig, sql: VersionDialect, memory: VersionMemory) -> None:
         self._config = config
         self._sql = sql
         self._memory = memory

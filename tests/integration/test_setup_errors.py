@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from locus_mysql import CheckpointStore, MySQLConfig, SyncCheckpointStore
-from locus_mysql.dialect import Dialect, Statement
+from locus_mysql.dialect import Statement
+from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.drivers.interface import ServerError
 from locus_mysql.drivers.registry import find_driver
 from locus_mysql.engine.pool import AsyncPool, SyncPool
@@ -337,7 +338,7 @@ async def test_search_without_the_index_is_told_also_when_nothing_is_checked(ope
 async def test_the_printed_schema_is_what_is_made(
     open_store: OpenStore, run_sql: RunSQL, database: str, side: str
 ) -> None:
-    for statement in Dialect("printed_", "dicts").schema.create():
+    for statement in CheckpointDialect("printed_", "dicts").schema.create():
         run_sql(statement.sql.replace("TABLE IF NOT EXISTS `", f"TABLE IF NOT EXISTS {database}.`"))
     store = open_store(side, table_prefix="printed_", ddl_mode="validate")
     await store.save("thread", {"a": 1})

@@ -312,7 +312,7 @@ class Stores(RuleBasedStateMachine):
                 provisional=True,
             )
             operations = self.stores[store]._operations.checkpoints
-            saved = self.stores[store]._engine.run(operations.save("default", thread_id, new))
+            saved = self.stores[store]._run(operations.save("default", thread_id, new))
         else:
             saved = self.stores[store].save(thread_id, state, name, {"kind": kind})
         assert saved == (name or saved)

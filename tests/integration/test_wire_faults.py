@@ -183,7 +183,7 @@ def test_a_fork_finds_no_thread_of_a_blocking_store(server_dsn: str, database: s
         store.save("t", {"n": 1})
         child = os.fork()
         assert store.load("t") == {"n": 1}
-        pool = store._engine._pool
+        pool = store.database.synchronous._pool
         end = time.monotonic() + 10
         while pool._idle._kept:
             assert time.monotonic() < end
@@ -212,7 +212,7 @@ def test_a_lock_that_a_thread_held_at_a_fork_does_not_hang_the_child(
         config = MySQLConfig(**{{**given.model_dump(exclude_unset=True), "database": database}})
         store = CheckpointStore(config)
         asyncio.run(store.save("t", {{"n": 1}}))
-        store._engine._lock.acquire()  # as another thread would that opens its loop's pool
+        store.database.asynchronous._lock.acquire()  # as another thread would that opens its loop's pool
         child = os.fork()
         if child == 0:
             async def act():

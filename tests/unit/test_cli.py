@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from locus_mysql.commands import arguments
 from locus_mysql.commands import main as cli
 from locus_mysql.development.demo.display import Screen, size
 
@@ -94,12 +95,12 @@ def test_no_error_repeats_the_password_of_a_dsn(command: str, capsys: pytest.Cap
 def test_commands_that_need_locus_say_so(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    find = cli.find_spec
+    find = arguments.find_spec
 
     def without_locus(name: str) -> Any:
         return None if name == "locus" else find(name)
 
-    monkeypatch.setattr(cli, "find_spec", without_locus)
+    monkeypatch.setattr(arguments, "find_spec", without_locus)
     assert cli.main([command, "--dsn", "mysql://root@127.0.0.1:1/app"]) == 1
     assert "pip install 'locus-mysql[locus]'" in capsys.readouterr().err
 

@@ -13,8 +13,7 @@ import pytest
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from locus_mysql import CheckpointStore, MySQLBackend, SyncCheckpointStore, SyncMySQLBackend
-from locus_mysql.config import MySQLConfig
-from locus_mysql.drivers.interface import Endpoint
+from locus_mysql.config import Endpoint, MySQLConfig
 from locus_mysql.errors import ConfigError
 
 SECRET = "s3cr3t-Pa55"

@@ -17,7 +17,7 @@ import locus_mysql
 from locus_mysql import errors
 from locus_mysql.commands.main import _parser
 from locus_mysql.config import MySQLConfig
-from locus_mysql.database.surface import AsyncSurface
+from locus_mysql.database.stores import AsyncStore
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
@@ -95,7 +95,7 @@ def public(value: type) -> set[str]:
 
 @pytest.mark.parametrize("name", ["MySQLCheckpointer", "SyncMySQLCheckpointer"])
 def test_the_table_of_methods_is_the_checkpointer(name: str) -> None:
-    own = set(vars(locus_mysql.MySQLCheckpointer)) | set(vars(AsyncSurface))
+    own = set(vars(locus_mysql.MySQLCheckpointer)) | set(vars(AsyncStore))
     inherited = public(BaseCheckpointer) - own
     assert set().union(*methods()) == public(getattr(locus_mysql, name)) - inherited
 

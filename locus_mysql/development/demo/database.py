@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import secrets
+from typing import TypeVar
 
 from ...checkpoints.store import StoreOperations
 from ...config import MySQLConfig
-from ...dialect import Dialect
+from ...dialect import Schema
 from ...engine.asynchronous import AsyncEngine
 from ...engine.operation import Batch, Operation
 from .display import size
+
+T = TypeVar("T")
 
 #: The tenant of the story; a scene has others beside it.
 TENANT = "demo"
@@ -40,15 +43,15 @@ class Database:
     def __init__(self, config: MySQLConfig) -> None:
         self._config = config
         self._seen = StoreOperations(config, "agents")
-        self._engine = AsyncEngine(config, self._seen.checkpoints.sql)
+        self._engine = AsyncEngine(config)
 
     async def version(self) -> str:
         """The server's version."""
-        return str((await self._engine.run(self._seen.health_check()))["server_version"])
+        return str((await self._run(self._seen.health_check()))["server_version"])
 
     async def contents(self) -> str:
         """What the story's tenant has in the tables."""
-        usage = await self._engine.run(self._seen.get_disk_usage())
+        usage = await self._run(self._seen.get_disk_usage())
         return (
             f"{_counted(usage['threads'], 'thread')}, {_counted(usage['checkpoints'], 'checkpoint')}, "
             f"{_counted(usage['rows'], 'row')}, {size(usage['total_bytes'])}"
@@ -56,21 +59,21 @@ class Database:
 
     async def stored_bytes(self, thread_id: str) -> int:
         """What a thread takes: states, search text and metadata."""
-        return int((await self._engine.run(self._seen.get_disk_usage(thread_id)))["total_bytes"])
+        return int((await self._run(self._seen.get_disk_usage(thread_id)))["total_bytes"])
 
     async def drop(self) -> None:
         """Drop the tables and close the connections."""
-        dialect = Dialect(self._config.table_prefix)
-        engine = AsyncEngine(self._config.model_copy(update={"ddl_mode": "off"}), dialect)
         try:
-            await engine.run(_drop_tables(dialect))
+            await self._engine.run(_drop_tables(self._seen.schema))
         finally:
-            await engine.close()
             await self._engine.close()
 
+    async def _run(self, operation: Operation[T]) -> T:
+        return await self._engine.run(operation, self._seen.schema)
 
-def _drop_tables(dialect: Dialect) -> Operation[None]:
-    yield Batch.of(dialect.schema.drop())
+
+def _drop_tables(schema: Schema) -> Operation[None]:
+    yield Batch.of(schema.drop())
 
 
 def _counted(count: int, noun: str) -> str:

@@ -29,6 +29,32 @@ UPDATE {versions} v
 """
 OF_NAMESPACE = " AND x.ns_key = %s"
 
+# Those older than an age, but for the newest of each namespace.
+HIDE_BEFORE = """
+UPDATE {versions} v
+  JOIN (SELECT x.ns_key, MAX(x.seq) AS seq
+          FROM {versions} x
+         WHERE x.tenant = %s AND x.thread_id = %s AND x.hidden = 0
+         GROUP BY x.ns_key) newest
+    ON newest.ns_key = v.ns_key AND v.seq < newest.seq
+   SET v.hidden = 1
+ WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0
+   AND v.created_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
+"""
+
+# Threads of which HIDE_BEFORE hides any, in the order of the primary key.
+THREADS_BEFORE = """
+SELECT DISTINCT v.thread_id
+  FROM {versions} v
+ WHERE v.tenant = %s AND v.thread_id > %s AND v.hidden = 0
+   AND v.created_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
+   AND EXISTS (SELECT 1 FROM {versions} n
+                WHERE n.tenant = v.tenant AND n.thread_id = v.thread_id AND n.ns_key = v.ns_key AND n.seq > v.seq
+                  AND n.hidden = 0)
+ ORDER BY v.thread_id
+ LIMIT %s
+"""
+
 # Of the hidden rows, those that no other row needs: neither as the parent its values go on from, and so on up the line,
 # nor as the parent whose writes it reads. They are marked 2.
 MARK_UNNEEDED = """
@@ -135,6 +161,15 @@ class RemovingStatements(Statements):
         key: tuple[Param, ...] = (tenant, thread_id)
         text = self._text(HIDE_OLDER).replace("<namespace>", "" if ns_key is None else OF_NAMESPACE)
         return Statement(text, (*key, *(() if ns_key is None else (ns_key,)), *key, keep))
+
+    def hide_before(self, tenant: str, thread_id: str, age_us: int) -> Statement:
+        """Take checkpoints older than an age out of a thread, but for the newest of each namespace."""
+        key = (tenant, thread_id)
+        return Statement(self._text(HIDE_BEFORE), (*key, *key, age_us))
+
+    def threads_before(self, tenant: str, after: str, age_us: int, limit: int) -> Statement:
+        """Ids of threads that have such checkpoints, those behind an id, in order."""
+        return Statement(self._text(THREADS_BEFORE), (tenant, after, age_us, limit))
 
     def remove_hidden(self, tenant: str, thread_id: str) -> tuple[Statement, ...]:
         """Remove what is hidden and not needed, with its writes and parts; and the thread if nothing is left."""

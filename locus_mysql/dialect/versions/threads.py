@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..checkpoints.threads import like
+from ..like import like
 from ..statement import Statement
 from ..template import Statements
 
@@ -73,6 +73,13 @@ SELECT t.thread_id
  LIMIT %s OFFSET %s
 """
 
+COUNT = """
+SELECT COUNT(*)
+  FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id LIKE %s
+   AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+"""
+
 # Threads to vacuum: expired, or not saved to for so long. Relies on the indexes expiry and recent.
 STALE = """
 (SELECT t.thread_id FROM {threads} t WHERE t.tenant = %s AND t.expires_at <= UTC_TIMESTAMP(6) LIMIT %s)
@@ -88,11 +95,12 @@ UPDATE {threads} t SET t.epoch = %s
    AND (t.expires_at <= UTC_TIMESTAMP(6) OR t.updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND)
 """
 
-# The same four deletes as above, but only of a thread whose epoch is the one just set.
+# The same four deletes as above, but only of a thread whose epoch is the one just set; what is visible goes first, to
+# be counted.
 DELETE_STALE = tuple(
     f"DELETE x FROM {{{table}}} x JOIN {{threads}} t ON t.tenant = x.tenant AND t.thread_id = x.thread_id"
-    " WHERE x.tenant = %s AND x.thread_id = %s AND t.epoch = %s"
-    for table in ("versions", "parts", "writes")
+    f" WHERE x.tenant = %s AND x.thread_id = %s AND t.epoch = %s{condition}"
+    for table, condition in (("versions", " AND x.hidden = 0"), ("versions", ""), ("parts", ""), ("writes", ""))
 )
 DROP_STALE = "DELETE FROM {threads} WHERE tenant = %s AND thread_id = %s AND epoch = %s"
 
@@ -132,12 +140,19 @@ class ThreadStatements(Statements):
         """Ids of threads, most recently saved first."""
         return Statement(self._text(LIST), (tenant, like(pattern), limit, offset))
 
+    def count(self, tenant: str, pattern: str) -> Statement:
+        """How many threads match."""
+        return Statement(self._text(COUNT), (tenant, like(pattern)))
+
     def stale(self, tenant: str, age_us: int, limit: int) -> Statement:
         """Ids of threads that have expired or were not saved to for so long."""
         return Statement(self._text(STALE), (tenant, limit, tenant, age_us, limit))
 
     def delete_stale(self, tenant: str, thread_id: str, epoch: bytes, age_us: int) -> tuple[Statement, ...]:
-        """Remove a thread if it still is stale; the first statement affects a row if it is."""
+        """Remove a thread if it still is stale; the first statement affects a row if it is.
+
+        The second affects the checkpoints that went.
+        """
         key = (tenant, thread_id)
         return (
             Statement(self._text(LOCK_STALE), (epoch, *key, age_us)),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ...config import MySQLConfig
-from ..interface import AsyncConnection, Endpoint, SyncConnection
+from ...config import ConnectionOptions, Endpoint
+from ..interface import AsyncConnection, SyncConnection
 from ..login.pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login
 from ..wire.awaited import AsyncAdapter
 from .pymysql import PyMySQLConnection
@@ -66,10 +66,10 @@ class AiomysqlDriver:
     name = "aiomysql"
     library = "aiomysql"
 
-    def connect(self, config: MySQLConfig, endpoint: Endpoint) -> SyncConnection:
+    def connect(self, config: ConnectionOptions, endpoint: Endpoint) -> SyncConnection:
         """See `base.Driver.connect`."""
         return PyMySQLConnection.open(config, endpoint)
 
-    async def connect_async(self, config: MySQLConfig, endpoint: Endpoint) -> AsyncConnection:
+    async def connect_async(self, config: ConnectionOptions, endpoint: Endpoint) -> AsyncConnection:
         """See `base.Driver.connect_async`."""
         return await AiomysqlConnection.open(config, endpoint)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...config import MySQLConfig
+from ...config import ConnectionOptions, Endpoint
 from ...errors import ConfigError
-from ..interface import AsyncConnection, Endpoint, SyncConnection
+from ..interface import AsyncConnection, SyncConnection
 from ..login.pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login
 from ..wire.awaited import AsyncAdapter
 
@@ -59,14 +59,15 @@ class AsyncmyDriver:
 
     name = "asyncmy"
     library = "asyncmy"
+    blocks = False
 
-    def connect(self, config: MySQLConfig, endpoint: Endpoint) -> SyncConnection:
+    def connect(self, config: ConnectionOptions, endpoint: Endpoint) -> SyncConnection:
         """Refuse: asyncmy has no synchronous side."""
         raise ConfigError(
             "The driver asyncmy works only with async calls. For synchronous calls use the driver "
             "mysql-connector, pymysql or aiomysql."
         )
 
-    async def connect_async(self, config: MySQLConfig, endpoint: Endpoint) -> AsyncConnection:
+    async def connect_async(self, config: ConnectionOptions, endpoint: Endpoint) -> AsyncConnection:
         """See `base.Driver.connect_async`."""
         return await AsyncmyConnection.open(config, endpoint)

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...config import MySQLConfig
-from ..interface import AsyncConnection, Endpoint, SyncConnection
+from ...config import ConnectionOptions, Endpoint
+from ..interface import AsyncConnection, SyncConnection
 from ..wire.adapter import Adapter
 from ..wire.awaited import AsyncAdapter
 from ..wire.blocking import SyncAdapter
@@ -97,11 +97,11 @@ class MySQLConnectorDriver:
     name = "mysql-connector"
     library = "mysql.connector"
 
-    def connect(self, config: MySQLConfig, endpoint: Endpoint) -> SyncConnection:
+    def connect(self, config: ConnectionOptions, endpoint: Endpoint) -> SyncConnection:
         """See `base.Driver.connect`."""
         return BlockingConnection.open(config, endpoint)
 
-    async def connect_async(self, config: MySQLConfig, endpoint: Endpoint) -> AsyncConnection:
+    async def connect_async(self, config: ConnectionOptions, endpoint: Endpoint) -> AsyncConnection:
         """See `base.Driver.connect_async`."""
         return await AwaitedConnection.open(config, endpoint)
 
@@ -119,7 +119,7 @@ def _hook_out(adapter: Adapter) -> None:
     library._authenticator = None
 
 
-def _client_flags(config: MySQLConfig) -> int:
+def _client_flags(config: ConnectionOptions) -> int:
     from mysql.connector.constants import ClientFlag
 
     flags = ClientFlag.get_default() & ~(ClientFlag.FOUND_ROWS | ClientFlag.LOCAL_FILES | ClientFlag.MULTI_STATEMENTS)

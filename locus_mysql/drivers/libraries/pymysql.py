@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...config import MySQLConfig
-from ..interface import AsyncConnection, Endpoint, SyncConnection
+from ...config import ConnectionOptions, Endpoint
+from ..interface import AsyncConnection, SyncConnection
 from ..login.pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login
 from ..wire.blocking import SyncAdapter
 from ..wire.deadlines import connect
@@ -57,10 +57,10 @@ class PyMySQLDriver:
     name = "pymysql"
     library = "pymysql"
 
-    def connect(self, config: MySQLConfig, endpoint: Endpoint) -> SyncConnection:
+    def connect(self, config: ConnectionOptions, endpoint: Endpoint) -> SyncConnection:
         """See `base.Driver.connect`."""
         return PyMySQLConnection.open(config, endpoint)
 
-    async def connect_async(self, config: MySQLConfig, endpoint: Endpoint) -> AsyncConnection:
+    async def connect_async(self, config: ConnectionOptions, endpoint: Endpoint) -> AsyncConnection:
         """See `base.Driver.connect_async`."""
         return await ThreadedConnection.open(PyMySQLConnection, config, endpoint)

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import ssl
 
-from ...config import MySQLConfig
+from ...config import ConnectionOptions, Endpoint
 from ...errors import ConfigError
-from ..interface import Endpoint
 
 CACHING_SHA2 = "caching_sha2_password"
 _CLEAR = "mysql_clear_password"
@@ -23,7 +22,7 @@ REQUEST_PUBLIC_KEY = b"\x02"
 _NONCE_BYTES = 20
 
 
-def check_plugin(plugin: str, config: MySQLConfig, endpoint: Endpoint, tls: ssl.SSLContext | None) -> None:
+def check_plugin(plugin: str, config: ConnectionOptions, endpoint: Endpoint, tls: ssl.SSLContext | None) -> None:
     """Refuse a server that asks for the password in clear text, unless it is known who it is.
 
     It is over a Unix socket, and where TLS has verified its certificate; ``cleartext_password`` allows any TLS.

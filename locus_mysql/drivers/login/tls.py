@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import ssl
 
-from ...config import MySQLConfig
+from ...config import ConnectionOptions, Endpoint
 from ...errors import ConfigError
-from ..interface import Endpoint
 from ..wire.deadlines import BoundedContext
 
 
@@ -20,7 +19,7 @@ class NoTLSOffered(Exception):
     """The greeting of the server offers no TLS; the connection is dropped unused."""
 
 
-def tls_attempts(config: MySQLConfig, endpoint: Endpoint) -> tuple[ssl.SSLContext | None, ...]:
+def tls_attempts(config: ConnectionOptions, endpoint: Endpoint) -> tuple[ssl.SSLContext | None, ...]:
     """The contexts to try, in order; ``None`` is plain text. The next is tried only after `NoTLSOffered`.
 
     Raises:
@@ -33,7 +32,7 @@ def tls_attempts(config: MySQLConfig, endpoint: Endpoint) -> tuple[ssl.SSLContex
     return (tls_context(config),)
 
 
-def tls_context(config: MySQLConfig) -> ssl.SSLContext:
+def tls_context(config: ConnectionOptions) -> ssl.SSLContext:
     """The context for the configured ``ssl_mode`` and files."""
     context = BoundedContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -57,7 +56,7 @@ def tls_context(config: MySQLConfig) -> ssl.SSLContext:
     return context
 
 
-def no_tls(config: MySQLConfig, endpoint: Endpoint) -> ConfigError:
+def no_tls(config: ConnectionOptions, endpoint: Endpoint) -> ConfigError:
     """What to raise when every attempt ended with `NoTLSOffered`."""
     return ConfigError(
         f"ssl_mode is {config.ssl_mode}, but the server at {endpoint} offers no TLS. Switch TLS on in the "

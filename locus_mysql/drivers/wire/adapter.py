@@ -7,10 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from ...config import MySQLConfig
+from ...config import ConnectionOptions, Endpoint
 from ...dialect.statement import Statement
 from ..failures import ends_connection, translate
-from ..interface import ConnectionLost, Endpoint, Result
+from ..interface import ConnectionLost, Result
 from ..login.plain_login import check_plugin
 from ..login.tls import NoTLSOffered
 from . import session
@@ -31,7 +31,7 @@ class Adapter(ABC):
     #: The library's connection object.
     library: Any = None
 
-    def __init__(self, config: MySQLConfig, endpoint: Endpoint, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, config: ConnectionOptions, endpoint: Endpoint, tls: ssl.SSLContext | None) -> None:
         self.server_version = ""
         self.max_allowed_packet = _PACKET_UNTIL_KNOWN
         self.closed = False

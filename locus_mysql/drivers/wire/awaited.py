@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Self
 
-from ...config import MySQLConfig
+from ...config import ConnectionOptions, Endpoint
 from ...dialect.statement import Statement
 from ..failures import translate
-from ..interface import ConnectionLost, Endpoint, Result
+from ..interface import ConnectionLost, Result
 from ..login.tls import NoTLSOffered, no_tls, tls_attempts
 from . import session
 from .adapter import Adapter, as_loss
@@ -26,13 +26,13 @@ class AsyncAdapter(Adapter):
 
     _conversation: Conversation
 
-    def __init__(self, config: MySQLConfig, endpoint: Endpoint, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, config: ConnectionOptions, endpoint: Endpoint, tls: ssl.SSLContext | None) -> None:
         super().__init__(config, endpoint, tls)
         # Asyncio does not tell when a packet was sent: `limit_s` is one limit for sending and answer.
         self._loop = asyncio.get_running_loop()
 
     @classmethod
-    async def open(cls, config: MySQLConfig, endpoint: Endpoint) -> Self:
+    async def open(cls, config: ConnectionOptions, endpoint: Endpoint) -> Self:
         """Connect, log in and set the session up."""
         cancelled_before = _cancellations()
         connected_by = asyncio.get_running_loop().time() + config.connect_timeout_s

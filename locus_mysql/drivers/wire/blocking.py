@@ -8,10 +8,10 @@ from contextlib import suppress
 from time import monotonic
 from typing import Self
 
-from ...config import MySQLConfig
+from ...config import ConnectionOptions, Endpoint
 from ...dialect.statement import Statement
 from ..failures import translate
-from ..interface import Endpoint, Result
+from ..interface import Result
 from ..login.tls import NoTLSOffered, no_tls, tls_attempts
 from . import session
 from .adapter import GOODBYE_S, Adapter, as_loss
@@ -33,7 +33,9 @@ class SyncAdapter(Adapter):
     _unread: Callable[[], object]
 
     @classmethod
-    def open(cls, config: MySQLConfig, endpoint: Endpoint, started: Callable[[Self], object] | None = None) -> Self:
+    def open(
+        cls, config: ConnectionOptions, endpoint: Endpoint, started: Callable[[Self], object] | None = None
+    ) -> Self:
         """Connect, log in and set the session up.
 
         Args:

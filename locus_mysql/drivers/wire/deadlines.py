@@ -11,7 +11,7 @@ import ssl
 from time import monotonic
 from typing import Any
 
-from ..interface import Endpoint
+from ...config import Endpoint
 from .sockets import configure
 
 #: What a time-out is set to, and the most it may be, as a multiple of what is left.

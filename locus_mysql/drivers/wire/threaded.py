@@ -10,9 +10,9 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, TypeAlias, TypeVar
 
-from ...config import MySQLConfig
+from ...config import ConnectionOptions, Endpoint
 from ...dialect.statement import Statement
-from ..interface import ConnectionLost, Endpoint, Result
+from ..interface import ConnectionLost, Result
 from .adapter import GOODBYE_S
 from .blocking import SyncAdapter
 
@@ -72,7 +72,9 @@ class ThreadedConnection:
         self.max_allowed_packet = blocking.max_allowed_packet
 
     @classmethod
-    async def open(cls, adapter: type[SyncAdapter], config: MySQLConfig, endpoint: Endpoint) -> ThreadedConnection:
+    async def open(
+        cls, adapter: type[SyncAdapter], config: ConnectionOptions, endpoint: Endpoint
+    ) -> ThreadedConnection:
         """Connect in a new thread."""
         worker = Worker(f"locus-mysql {endpoint}")
         attempts: list[SyncAdapter] = []

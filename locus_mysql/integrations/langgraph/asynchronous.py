@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -17,8 +17,10 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from pydantic import SecretStr
 
-from ...config import MySQLConfig
+from ...config import Keywords, MySQLConfig
+from ...database.database import Database, share
 from ...engine.operation import Operation
 from ...errors import UsageError
 from ...versions.surface import AsyncVersions, nothing
@@ -35,29 +37,32 @@ class AsyncMySQLSaver(AsyncVersions[GraphOperations], BaseCheckpointSaver[str]):
     asynchronous savers: they run in the loop in which the saver was made or first used.
 
     Args:
-        config: The options; or give them as keywords.
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
         serde: Turns values into bytes and back; LangGraph's own if absent.
         tenant_of: ``(thread_id) -> tenant``, for thread ids that carry it.
-        options: Options of `MySQLConfig`.
+        options: Options of `MySQLConfig`; with a `Database`, those of a store.
 
     Example:
         ```python
-        async with AsyncMySQLSaver(dsn="mysql://user:password@localhost/app") as saver:
+        async with AsyncMySQLSaver("mysql://user:password@localhost/app") as saver:
             graph = builder.compile(checkpointer=saver)
             await graph.ainvoke({"messages": [("user", "Hello")]}, {"configurable": {"thread_id": "support/42"}})
         ```
     """
 
+    _blocking_class = "MySQLSaver"
+
     def __init__(
         self,
-        config: MySQLConfig | None = None,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
         *,
         serde: SerializerProtocol | None = None,
         tenant_of: Callable[[str], str] | None = None,
-        **options: Any,
+        **options: Unpack[Keywords],
     ) -> None:
+        database, config, owned = share(where, options)
         BaseCheckpointSaver.__init__(self, serde=serde)
-        AsyncVersions.__init__(self, GraphOperations(config, tenant_of, options))
+        AsyncVersions.__init__(self, GraphOperations(config, tenant_of), database, owned=owned)
         try:
             self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         except RuntimeError:
@@ -66,7 +71,7 @@ class AsyncMySQLSaver(AsyncVersions[GraphOperations], BaseCheckpointSaver[str]):
     @classmethod
     @asynccontextmanager
     async def from_conn_string(
-        cls, conn_string: str, *, serde: SerializerProtocol | None = None, **options: Any
+        cls, conn_string: str, *, serde: SerializerProtocol | None = None, **options: Unpack[Keywords]
     ) -> AsyncIterator[Self]:
         """A saver for an ``async with`` block, which closes it.
 
@@ -75,7 +80,7 @@ class AsyncMySQLSaver(AsyncVersions[GraphOperations], BaseCheckpointSaver[str]):
             serde: As for the class.
             options: Options of `MySQLConfig`.
         """
-        async with cls(serde=serde, dsn=conn_string, **options) as saver:
+        async with cls(conn_string, serde=serde, **options) as saver:
             yield saver
 
     async def setup(self) -> None:
@@ -214,7 +219,7 @@ class AsyncMySQLSaver(AsyncVersions[GraphOperations], BaseCheckpointSaver[str]):
     async def _run(self, operation: Operation[T]) -> T:
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
-        return await self._engine.run(operation)
+        return await super()._run(operation)
 
     def _wait_for(self, call: Coroutine[Any, Any, T]) -> T:
         """Have a call carried out by the event loop, and wait for it.

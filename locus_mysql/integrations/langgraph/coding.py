@@ -25,7 +25,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import TASKS
 
-from ...checkpoints.coding.codec import check_json_object, decode_json, encode_json
+from ...database.exact_json import check_json_object, decode_json, encode_json
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...versions.records import Base, LoadedVersion, LoadedWrite, NewValue, NewVersion
 from ...versions.values import Encoded

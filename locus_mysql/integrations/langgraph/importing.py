@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
@@ -25,6 +25,8 @@ from ...versions.operations import VersionOperations
 from ...versions.records import Base, LoadedVersion, LoadedWrite, NewValue, NewVersion
 from ...versions.values import Encoded
 from .coding import SURFACE, encode_head, needs_of
+
+T = TypeVar("T")
 
 #: Threads between two lines of progress.
 _PROGRESS_EVERY = 20
@@ -145,8 +147,10 @@ class LangGraphImport:
         self._tenant = target.tenant
         self._writing = VersionOperations(target)
         self._reading = VersionOperations(target)  # remembers only what it has read, so that it reads what was written
-        self._source = AsyncEngine(source.model_copy(update={"ddl_mode": "off"}), self._writing.sql)
-        self._target = AsyncEngine(target, self._writing.sql)
+        self._source = AsyncEngine(source)
+        self._target = AsyncEngine(target)
+        self._schema = self._writing.sql.schema
+        self._ddl_mode = target.ddl_mode
         self._tables = SourceTables(source.database)
         self._tell = tell
         self._summary = Summary(dry_run)
@@ -174,9 +178,12 @@ class LangGraphImport:
             await self._target.close()
         return self._summary
 
+    async def _on_target(self, operation: Operation[T]) -> T:
+        return await self._target.run(operation, self._schema, self._ddl_mode)
+
     async def _copy_thread(self, thread_id: str) -> None:
         checkpoints = await self._source.run(self._tables.checkpoints(thread_id))
-        there = await self._target.run(self._reading.loading.keys(self._tenant, thread_id))
+        there = await self._on_target(self._reading.loading.keys(self._tenant, thread_id))
         ours = {one.key for one in checkpoints}
         if there - ours and ours - there:
             self._summary.left_alone += 1
@@ -184,7 +191,7 @@ class LangGraphImport:
             return
         for one in checkpoints:
             finding = self._writing.saving.find_base(self._tenant, thread_id, one.ns, one.parent_id)
-            base = await self._target.run(finding)
+            base = await self._on_target(finding)
             values = await self._values(thread_id, one, base)
             writes = await self._source.run(self._tables.writes(thread_id, one))
             if one.key not in there:
@@ -239,15 +246,15 @@ class LangGraphImport:
             replace=False,
             token=os.urandom(16),
         )
-        await self._target.run(self._writing.saving.save(self._tenant, thread_id, new, base))
+        await self._on_target(self._writing.saving.save(self._tenant, thread_id, new, base))
 
     async def _load(self, thread_id: str, one: SourceCheckpoint) -> LoadedVersion | None:
-        return await self._target.run(self._reading.loading.load(self._tenant, thread_id, one.ns, one.checkpoint_id))
+        return await self._on_target(self._reading.loading.load(self._tenant, thread_id, one.ns, one.checkpoint_id))
 
     async def _put_writes(self, thread_id: str, one: SourceCheckpoint, writes: Sequence[LoadedWrite]) -> None:
         for task_id in dict.fromkeys(write.task_id for write in writes):
             rows = [write for write in writes if write.task_id == task_id]
-            await self._target.run(
+            await self._on_target(
                 self._writing.saving.put_writes(self._tenant, thread_id, one.key, task_id, rows, replace=False)
             )
 

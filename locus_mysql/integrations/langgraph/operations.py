@@ -17,8 +17,8 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from ...checkpoints.arguments import check_thread_id
 from ...config import MySQLConfig
+from ...database.arguments import check_thread_id
 from ...engine.operation import Operation
 from ...errors import InvalidInput
 from ...versions import keys
@@ -78,16 +78,13 @@ class GraphOperations(VersionsOfTenants):
     """What the savers do. The serialiser is the first argument, as a saver may be cloned with another.
 
     Args:
-        config: The options; or give them as keywords.
+        config: The options.
         tenant_of: Tells the tenant from a thread id.
-        options: Options of `MySQLConfig`.
     """
 
-    def __init__(
-        self, config: MySQLConfig | None, tenant_of: Callable[[str], str] | None, options: dict[str, Any]
-    ) -> None:
-        super().__init__(config, tenant_of, options)
-        self._pieces = MessagePieces(self.versions.config.cache_bytes)
+    def __init__(self, config: MySQLConfig, tenant_of: Callable[[str], str] | None) -> None:
+        super().__init__(config, tenant_of)
+        self._pieces = MessagePieces(config.cache_bytes)
 
     def get_tuple(self, serde: SerializerProtocol, config: RunnableConfig) -> Operation[CheckpointTuple | None]:
         """A checkpoint, or the newest; None if there is none. One round trip."""

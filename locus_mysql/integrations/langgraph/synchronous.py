@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -17,8 +17,10 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from pydantic import SecretStr
 
-from ...config import MySQLConfig
+from ...config import Keywords, MySQLConfig
+from ...database.database import Database, share
 from ...versions.surface import SyncVersions, nothing
 from .operations import GraphOperations, Listing
 from .versioning import next_version
@@ -31,34 +33,37 @@ class MySQLSaver(SyncVersions[GraphOperations], BaseCheckpointSaver[str]):
     `AsyncMySQLSaver`.
 
     Args:
-        config: The options; or give them as keywords.
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
         serde: Turns values into bytes and back; LangGraph's own if absent.
         tenant_of: ``(thread_id) -> tenant``, for thread ids that carry it.
-        options: Options of `MySQLConfig`.
+        options: Options of `MySQLConfig`; with a `Database`, those of a store.
 
     Example:
         ```python
-        with MySQLSaver(dsn="mysql://user:password@localhost/app") as saver:
+        with MySQLSaver("mysql://user:password@localhost/app") as saver:
             graph = builder.compile(checkpointer=saver)
             graph.invoke({"messages": [("user", "Hello")]}, {"configurable": {"thread_id": "support/42"}})
         ```
     """
 
+    _awaited_class = "AsyncMySQLSaver"
+
     def __init__(
         self,
-        config: MySQLConfig | None = None,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
         *,
         serde: SerializerProtocol | None = None,
         tenant_of: Callable[[str], str] | None = None,
-        **options: Any,
+        **options: Unpack[Keywords],
     ) -> None:
+        database, config, owned = share(where, options)
         BaseCheckpointSaver.__init__(self, serde=serde)
-        SyncVersions.__init__(self, GraphOperations(config, tenant_of, options))
+        SyncVersions.__init__(self, GraphOperations(config, tenant_of), database, owned=owned)
 
     @classmethod
     @contextmanager
     def from_conn_string(
-        cls, conn_string: str, *, serde: SerializerProtocol | None = None, **options: Any
+        cls, conn_string: str, *, serde: SerializerProtocol | None = None, **options: Unpack[Keywords]
     ) -> Iterator[Self]:
         """A saver for a ``with`` block, which closes it.
 
@@ -67,16 +72,16 @@ class MySQLSaver(SyncVersions[GraphOperations], BaseCheckpointSaver[str]):
             serde: As for the class.
             options: Options of `MySQLConfig`.
         """
-        with cls(serde=serde, dsn=conn_string, **options) as saver:
+        with cls(conn_string, serde=serde, **options) as saver:
             yield saver
 
     def setup(self) -> None:
         """Make the tables if they are missing. The first call of any method does the same."""
-        self._engine.run(nothing())
+        self._run(nothing())
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """A checkpoint, or the newest of a thread; None if there is none. One round trip."""
-        return self._engine.run(self._operations.get_tuple(self.serde, config))
+        return self._run(self._operations.get_tuple(self.serde, config))
 
     def list(
         self,
@@ -96,7 +101,7 @@ class MySQLSaver(SyncVersions[GraphOperations], BaseCheckpointSaver[str]):
         """
         listing = Listing(config, filter, before, limit)
         while not listing.done:
-            yield from self._engine.run(self._operations.next_page(self.serde, listing))
+            yield from self._run(self._operations.next_page(self.serde, listing))
 
     def put(
         self,
@@ -106,21 +111,21 @@ class MySQLSaver(SyncVersions[GraphOperations], BaseCheckpointSaver[str]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Store a checkpoint; returns its config. One round trip."""
-        return self._engine.run(self._operations.put(self.serde, config, checkpoint, metadata, new_versions))
+        return self._run(self._operations.put(self.serde, config, checkpoint, metadata, new_versions))
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Store what a task wrote at a checkpoint. One round trip."""
-        self._engine.run(self._operations.put_writes(self.serde, config, writes, task_id, task_path))
+        self._run(self._operations.put_writes(self.serde, config, writes, task_id, task_path))
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread with all its checkpoints and writes. One round trip."""
-        self._engine.run(self._operations.delete_thread(thread_id))
+        self._run(self._operations.delete_thread(thread_id))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints of runs. What others need of them is kept out of sight."""
-        self._engine.run(self._operations.delete_for_runs(run_ids))
+        self._run(self._operations.delete_for_runs(run_ids))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread with all its checkpoints and writes, on the server.
@@ -128,20 +133,20 @@ class MySQLSaver(SyncVersions[GraphOperations], BaseCheckpointSaver[str]):
         Raises:
             ThreadExists: The target has checkpoints; nothing was changed.
         """
-        self._engine.run(self._operations.copy_thread(source_thread_id, target_thread_id))
+        self._run(self._operations.copy_thread(source_thread_id, target_thread_id))
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete all but the newest checkpoint of each namespace (``keep_latest``), or everything (``delete``).
 
         What the newest needs of others, for a `DeltaChannel`, is kept out of sight.
         """
-        self._engine.run(self._operations.prune(thread_ids, strategy))
+        self._run(self._operations.prune(thread_ids, strategy))
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """What each channel got on the way to a checkpoint since it was last stored whole. Two round trips."""
-        return self._engine.run(self._operations.delta_channel_history(self.serde, config, channels))
+        return self._run(self._operations.delta_channel_history(self.serde, config, channels))
 
     def get_next_version(self, current: str | None, channel: None) -> str:
         """The version after another, in the form of LangGraph's own savers."""
@@ -162,7 +167,7 @@ class MySQLSaver(SyncVersions[GraphOperations], BaseCheckpointSaver[str]):
         """`list`, each page in a thread."""
         listing = Listing(config, filter, before, limit)
         while not listing.done:
-            for found in await asyncio.to_thread(self._engine.run, self._operations.next_page(self.serde, listing)):
+            for found in await asyncio.to_thread(self._run, self._operations.next_page(self.serde, listing)):
                 yield found
 
     async def aput(

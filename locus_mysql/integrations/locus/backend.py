@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
+
+from pydantic import SecretStr
 
 from ...checkpoints.records import CheckpointInfo
 from ...checkpoints.store import State, StoreOperations
-from ...config import MySQLConfig
+from ...config import Keywords, MySQLConfig
+from ...database.database import Database, share
 from ...database.methods import awaited, blocking
-from ...database.surface import AsyncSurface, SyncSurface, configure
+from ...database.stores import AsyncStore, SyncStore
 from ...engine.operation import Operation
 
 
@@ -48,18 +51,21 @@ class BackendOperations(StoreOperations):
         return [{**info, "data": state} for info, state in found]
 
 
-class MySQLBackend(AsyncSurface[BackendOperations]):
+class MySQLBackend(AsyncStore[BackendOperations]):
     """One current state for each thread id, as plain dicts, in MySQL: the interface of Locus' storage backends.
 
     Works under Locus' ``StorageBackendAdapter``; agents are better served by `MySQLCheckpointer`.
 
     Args:
-        config: The options; or give them as keywords.
-        options: Options of `MySQLConfig`.
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
+        options: Options of `MySQLConfig`; with a `Database`, those of a store.
     """
 
-    def __init__(self, config: MySQLConfig | None = None, **options: Any) -> None:
-        super().__init__(BackendOperations(configure(config, options)))
+    def __init__(
+        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
+    ) -> None:
+        database, config, owned = share(where, options)
+        super().__init__(BackendOperations(config), database, owned=owned)
 
     save = awaited(BackendOperations.save)
     load = awaited(BackendOperations.load)
@@ -76,16 +82,19 @@ class MySQLBackend(AsyncSurface[BackendOperations]):
     vacuum = awaited(BackendOperations.vacuum)
 
 
-class SyncMySQLBackend(SyncSurface[BackendOperations]):
+class SyncMySQLBackend(SyncStore[BackendOperations]):
     """`MySQLBackend` without an event loop: the same methods, blocking. Safe to share between threads.
 
     Args:
-        config: The options; or give them as keywords.
-        options: Options of `MySQLConfig`.
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
+        options: Options of `MySQLConfig`; with a `Database`, those of a store.
     """
 
-    def __init__(self, config: MySQLConfig | None = None, **options: Any) -> None:
-        super().__init__(BackendOperations(configure(config, options)))
+    def __init__(
+        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
+    ) -> None:
+        database, config, owned = share(where, options)
+        super().__init__(BackendOperations(config), database, owned=owned)
 
     save = blocking(BackendOperations.save)
     load = blocking(BackendOperations.load)

@@ -6,26 +6,28 @@ import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Unpack
 
 from locus.core.messages import Role
 from locus.core.protocols import CheckpointerCapabilities
 from locus.core.state import AgentState
 from locus.memory.checkpointer import BaseCheckpointer
 from locus.memory.retention import oldest_message_time, trim_messages
+from pydantic import SecretStr
 
-from ...checkpoints.arguments import check_limit, check_thread_id
 from ...checkpoints.coding.delta import Delta
 from ...checkpoints.new import Encoded, NewCheckpoint
 from ...checkpoints.operations import CheckpointOperations
 from ...checkpoints.records import HistoryEntry
 from ...checkpoints.rows import as_sql_time
 from ...checkpoints.searchable import joined
-from ...config import MySQLConfig
+from ...config import Keywords, MySQLConfig
+from ...database.arguments import check_limit, check_thread_id
+from ...database.database import Database, share
 from ...database.methods import awaited, blocking
-from ...database.surface import AsyncSurface, SyncSurface, configure
+from ...database.stores import AsyncStore, SyncStore
 from ...database.tenancy import Tenancy
-from ...dialect import Dialect
+from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...engine.operation import Operation
 from ...errors import ConfigError, CorruptCheckpoint, InvalidInput, LocusMySQLError
 from .retention import FirstSaved
@@ -74,7 +76,8 @@ class LocusOperations:
         self.tenancy = Tenancy(config.tenant, tenant_of)
         self.message_retention = message_retention
         self.stamps = message_retention is not None or bool(stamp_messages)
-        dialect = Dialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
+        dialect = CheckpointDialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
+        self.schema = dialect.schema
         self.checkpoints = CheckpointOperations(config, dialect)
         self._first_saved = FirstSaved()
 
@@ -315,16 +318,16 @@ class LocusOperations:
         return NewCheckpoint(encode, text, checkpoint_id, metadata, provisional, moment)
 
 
-class MySQLCheckpointer(AsyncSurface[LocusOperations], BaseCheckpointer):
+class MySQLCheckpointer(AsyncStore[LocusOperations], BaseCheckpointer):
     """Keeps the states of Locus agents in MySQL, with every capability a checkpointer can have.
 
     Args:
-        config: The options; or give them as keywords.
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
         tenant_of: ``(thread_id) -> tenant``, for thread ids that carry it.
         message_retention: Drop exchanges older than this at every save, as ``locus.memory.retention`` describes.
         stamp_messages: Stamp each message with the time of its first save, so that `purge_messages` can tell its age.
             On by itself with ``message_retention``; off otherwise, as a stamped message differs from the one saved.
-        options: Options of `MySQLConfig`.
+        options: Options of `MySQLConfig`; with a `Database`, those of a store.
 
     Example:
         ```python
@@ -336,14 +339,16 @@ class MySQLCheckpointer(AsyncSurface[LocusOperations], BaseCheckpointer):
 
     def __init__(
         self,
-        config: MySQLConfig | None = None,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
         *,
         tenant_of: Callable[[str], str] | None = None,
         message_retention: timedelta | None = None,
         stamp_messages: bool | None = None,
-        **options: Any,
+        **options: Unpack[Keywords],
     ) -> None:
-        super().__init__(LocusOperations(configure(config, options), tenant_of, message_retention, stamp_messages))
+        database, config, owned = share(where, options)
+        operations = LocusOperations(config, tenant_of, message_retention, stamp_messages)
+        super().__init__(operations, database, owned=owned)
 
     @property
     def capabilities(self) -> CheckpointerCapabilities:
@@ -387,30 +392,32 @@ class MySQLCheckpointer(AsyncSurface[LocusOperations], BaseCheckpointer):
 
     def ddl(self) -> list[str]:
         """The statements that make the tables, for a migration."""
-        return [statement.sql for statement in self._operations.checkpoints.sql.schema.create()]
+        return [statement.sql for statement in self._operations.schema.create()]
 
 
-class SyncMySQLCheckpointer(SyncSurface[LocusOperations]):
+class SyncMySQLCheckpointer(SyncStore[LocusOperations]):
     """`MySQLCheckpointer` without an event loop: the same methods, blocking. Safe to share between threads.
 
     Args:
-        config: The options; or give them as keywords.
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
         tenant_of: As for `MySQLCheckpointer`.
         message_retention: As for `MySQLCheckpointer`.
         stamp_messages: As for `MySQLCheckpointer`.
-        options: Options of `MySQLConfig`.
+        options: Options of `MySQLConfig`; with a `Database`, those of a store.
     """
 
     def __init__(
         self,
-        config: MySQLConfig | None = None,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
         *,
         tenant_of: Callable[[str], str] | None = None,
         message_retention: timedelta | None = None,
         stamp_messages: bool | None = None,
-        **options: Any,
+        **options: Unpack[Keywords],
     ) -> None:
-        super().__init__(LocusOperations(configure(config, options), tenant_of, message_retention, stamp_messages))
+        database, config, owned = share(where, options)
+        operations = LocusOperations(config, tenant_of, message_retention, stamp_messages)
+        super().__init__(operations, database, owned=owned)
 
     @property
     def capabilities(self) -> CheckpointerCapabilities:
@@ -454,7 +461,7 @@ class SyncMySQLCheckpointer(SyncSurface[LocusOperations]):
 
     def ddl(self) -> list[str]:
         """The statements that make the tables, for a migration."""
-        return [statement.sql for statement in self._operations.checkpoints.sql.schema.create()]
+        return [statement.sql for statement in self._operations.schema.create()]
 
 
 def mysql_checkpointer(

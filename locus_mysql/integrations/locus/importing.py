@@ -20,17 +20,18 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from locus.core.state import AgentState
 from pydantic import ValidationError
 
-from ...checkpoints.coding.codec import decode_json
 from ...checkpoints.records import HistoryEntry
 from ...checkpoints.rows import as_sql_time, aware
 from ...config import MySQLConfig
-from ...dialect import Dialect, Statement
+from ...database.exact_json import decode_json
+from ...dialect import Statement
 from ...engine.asynchronous import AsyncEngine
+from ...engine.bootstrap import has_tables
 from ...engine.operation import Batch, Operation
 from ...errors import ConfigError, CorruptCheckpoint, SchemaMismatch, UsageError
 from .checkpointer import LocusOperations
@@ -93,6 +94,8 @@ UPDATE {threads} t
    SET t.created_at = saved.first_at, t.updated_at = saved.last_at
  WHERE t.tenant = %s AND t.thread_id = %s
 """
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +163,12 @@ class LocusImport:
         dry_run: bool = False,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._source_config = source.model_copy(update={"ddl_mode": "off"})
-        self._target_config = target.model_copy(update={"ddl_mode": "off"}) if dry_run else target
+        self._target_config = target
         self._rows = BuiltInTable(table, source.database)
         self._operations = LocusOperations(target, None, None, None)
-        self._source = AsyncEngine(self._source_config, self._operations.checkpoints.sql)
-        self._target = AsyncEngine(self._target_config, self._operations.checkpoints.sql)
+        self._source = AsyncEngine(source)
+        self._target = AsyncEngine(target)
+        self._needed = None if dry_run else self._operations.schema
         self._tell = tell
         self._summary = Summary(dry_run)
         self._target_is_empty = False
@@ -180,12 +183,16 @@ class LocusImport:
         try:
             total = await self._source.run(self._rows.check())
             if self._summary.dry_run:
-                self._target_is_empty = not await self._target.run(_has_tables(self._operations.checkpoints.sql))
+                self._target_is_empty = not await self._target.run(has_tables(self._operations.schema))
             await self._copy_all(total)
         finally:
             await self._source.close()
             await self._target.close()
         return self._summary
+
+    async def _at_target(self, operation: Operation[T]) -> T:
+        """Carry out an operation on the target, whose tables are made if anything is to be written."""
+        return await self._target.run(operation, self._needed, self._target_config.ddl_mode)
 
     async def _copy_all(self, total: int) -> None:
         threads: set[str] = set()
@@ -226,7 +233,7 @@ class LocusImport:
             return
         copied = await self._copy_rows(thread_id, rows, there)
         if copied and not self._summary.dry_run:
-            await self._target.run(self._set_times(thread_id, copied))
+            await self._at_target(self._set_times(thread_id, copied))
 
     async def _copy_rows(
         self, thread_id: str, rows: Sequence[SourceRow], there: dict[str, HistoryEntry]
@@ -265,22 +272,22 @@ class LocusImport:
 
     async def _copy(self, thread_id: str, checkpoint_id: str, state: AgentState, metadata: dict[str, Any]) -> None:
         if not self._summary.dry_run:
-            await self._target.run(self._operations.save(state, thread_id, checkpoint_id, metadata))
+            await self._at_target(self._operations.save(state, thread_id, checkpoint_id, metadata))
             if not await self._is_there(thread_id, checkpoint_id, state):
                 raise CorruptCheckpoint("What was read back differs from what was saved.")
         self._summary.copied += 1
 
     async def _there(self, thread_id: str) -> dict[str, HistoryEntry]:
         """The thread's checkpoints in the target, oldest first."""
-        entries = await self._target.run(self._operations.history(thread_id, _NO_LIMIT))
+        entries = await self._at_target(self._operations.history(thread_id, _NO_LIMIT))
         return {entry["checkpoint_id"]: entry for entry in reversed(entries)}
 
     async def _is_there(self, thread_id: str, checkpoint_id: str, state: AgentState) -> bool:
-        return await self._target.run(self._operations.load(thread_id, checkpoint_id)) == state
+        return await self._at_target(self._operations.load(thread_id, checkpoint_id)) == state
 
     def _set_times(self, thread_id: str, rows: Sequence[SourceRow]) -> Operation[None]:
         sql = self._operations.checkpoints.sql
-        names = {role: f"`{name}`" for role, name in sql.schema.names.items()}
+        names = {role: f"`{name}`" for role, name in sql.names.items()}
         key = (self._target_config.tenant, thread_id)
         times = json.dumps([[row.checkpoint_id, as_sql_time(row.saved_at)] for row in rows])
         yield Batch.of(
@@ -348,11 +355,6 @@ class BuiltInTable:
 
     def _statement(self, text: str, *params: str | int) -> Statement:
         return Statement(text.format(table=f"`{self._table}`").strip(), params)
-
-
-def _has_tables(dialect: Dialect) -> Operation[bool]:
-    (found,) = yield Batch.of(dialect.schema.describe())
-    return bool(found.rows)
 
 
 def _thread_of(key: str, checkpoint_id: str | None) -> str | None:

@@ -12,7 +12,7 @@ import pymysql
 import pytest
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.dialect import Dialect
+from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.errors import CorruptCheckpoint
 
 from .conftest import Make, RunSQL
@@ -259,7 +259,7 @@ class TestHistory:
         assert [(entry["checkpoint_id"], entry["parent_id"]) for entry in newest] == [
             (str(number), str(number - 1)) for number in range(399, 389, -1)
         ]
-        dialect = Dialect("locus_", "dicts")
+        dialect = CheckpointDialect("locus_", "dicts")
         tenant = MySQLConfig(host="localhost", user="u").tenant
         assert 10 <= handler_reads(dialect.queries.history(tenant, "t", 10)) < 150
 

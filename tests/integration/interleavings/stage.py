@@ -229,7 +229,7 @@ class Stage:
         """What a process that has just begun gets from a call. It takes no turns, so it must not need a lock."""
         store = self.store().store
         self._stores.remove(store)
-        store._engine = self._looker._engine  # its connections: to open some each time takes long
+        store.database = self._looker.database  # its connections: to open some each time takes long
         outcome = getattr(store, method)(*args)
         return outcome if self._way == "sync" else self._await(outcome)
 

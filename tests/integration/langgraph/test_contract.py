@@ -407,10 +407,10 @@ async def test_a_repeat_of_a_put_whose_answer_was_lost_never_undoes_a_later_one(
         return (yield batch)
 
     def found() -> bool:
-        return bool(slow._engine.run(carried_out(Batch.of(batch.landed)))[0].rows)
+        return bool(slow._run(carried_out(Batch.of(batch.landed)))[0].rows)
 
     assert not found()
-    slow._engine.run(carried_out(Batch(batch.statements)))
+    slow._run(carried_out(Batch(batch.statements)))
     quick.put(CONFIG, late, {}, {"a": 3})
     assert found(), "the repeat would not know that it was carried out"
     assert quick.get_tuple(CONFIG).checkpoint["channel_values"] == {"a": "late"}

@@ -192,7 +192,7 @@ async def test_an_import_goes_on_where_it_stopped_and_leaves_alone_what_has_a_li
     for thread_id in ("Bob", "alice"):
         newest = next(saver.list(config_of(thread_id))).checkpoint["id"]
         delete = saver._operations.versions.removing.delete_checkpoint("default", thread_id, "", newest)
-        assert saver._engine.run(delete)
+        assert saver._run(delete)
     chat().compile(checkpointer=saver).invoke({"messages": [HumanMessage("mine")]}, config_of("alice"))
     told: list[str] = []
     summary = await LangGraphImport(config, make_config(driver="asyncmy"), tell=told.append).run()

@@ -337,10 +337,35 @@ async def test_an_expired_thread_is_gone_and_begins_anew(
     assert await other.get_writes(thread_id="thread", checkpoint_id="c5") == []
     run_sql(f"UPDATE {database}.locus_version_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
     await put_turns(other, 2, "alive")
-    assert await saver.vacuum(1) == 1
+    assert await saver.vacuum(1) == 1  # the one checkpoint of the thread
     ((rows,),) = run_sql(f"SELECT COUNT(*) FROM {database}.locus_versions WHERE thread_id = 'thread'")
     assert rows == 0
     assert await ids(other, thread_id="alive") == ["c2", "c1"]
+
+
+@one_of_each
+async def test_vacuum_removes_what_is_old_but_never_the_newest_of_a_live_thread(
+    open_saver: OpenSaver, run_sql: RunSQL, database: str, side: str
+) -> None:
+    saver = open_saver(side)
+    await put_turns(saver, 6)
+    await put_turns(saver, 3, ns="quiet")
+    await put_turns(saver, 4, "idle")
+    run_sql(
+        f"UPDATE {database}.locus_version_threads SET updated_at = updated_at - INTERVAL 9 DAY WHERE thread_id = 'idle'"
+    )
+    run_sql(
+        f"UPDATE {database}.locus_versions SET created_at = created_at - INTERVAL 9 DAY WHERE checkpoint_id <> 'c6'"
+    )
+    assert await saver.vacuum(10) == 0
+    assert await saver.vacuum(8.5) == 4 + 5 + 2
+    assert await saver.list_threads() == ["thread"]
+    assert await saver.count() == 1
+    assert await ids(saver, thread_id="thread") == ["c6"]
+    assert await ids(saver, thread_id="thread", checkpoint_ns="quiet") == ["c3"]
+    for reader in (saver, open_saver(side)):
+        assert (await reader.get(thread_id="thread"))["checkpoint"] == state_of(6)
+    assert await saver.vacuum(8.5) == 0
 
 
 @one_of_each
@@ -435,10 +460,10 @@ async def test_a_repeat_of_writes_whose_answer_was_lost_never_undoes_later_ones(
         return (yield batch)
 
     def found() -> bool:
-        return bool(slow._engine.run(carried_out(Batch.of(batch.landed)))[0].rows)
+        return bool(slow._run(carried_out(Batch.of(batch.landed)))[0].rows)
 
     assert not found()
-    slow._engine.run(carried_out(Batch(batch.statements)))
+    slow._run(carried_out(Batch(batch.statements)))
     quick.put_writes(**place, writes=[("x", "late")])
     assert found(), "the repeat would not know that it was carried out"
     assert quick.get_writes(**place)[0]["value"] == "late"

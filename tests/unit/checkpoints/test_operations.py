@@ -13,7 +13,7 @@ from locus_mysql.checkpoints.new import Encoded, NewCheckpoint
 from locus_mysql.checkpoints.operations import CheckpointOperations
 from locus_mysql.checkpoints.store import StoreOperations
 from locus_mysql.config import MySQLConfig
-from locus_mysql.dialect import Dialect
+from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.drivers.interface import Result
 from locus_mysql.engine.operation import Batch, Duplicate, Outdated, Results
 from locus_mysql.errors import (
@@ -28,7 +28,7 @@ from locus_mysql.errors import (
 
 
 def operations(**options: Any) -> CheckpointOperations:
-    return CheckpointOperations(MySQLConfig(**options), Dialect())
+    return CheckpointOperations(MySQLConfig(**options), CheckpointDialect())
 
 
 def new(state: dict[str, Any], checkpoint_id: str | None = "c") -> NewCheckpoint:

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.dialect import Dialect, Statement
+from locus_mysql.dialect import Statement
+from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.dialect.checkpoints.maintenance import PlacedRow
 from locus_mysql.dialect.checkpoints.saving import NewRow
 from locus_mysql.dialect.checkpoints.tables import INFIXES
-from locus_mysql.dialect.checkpoints.threads import like
+from locus_mysql.dialect.like import like
 
 ROW = NewRow("c", b"t" * 16, b"payload")
 
@@ -36,13 +37,12 @@ ARGUMENTS: dict[str, Any] = {
     "read_seq": 4,
     "tenant": "x",
     "pattern": "a*",
-    "searched": {"p_checkpoints": False},
 }
 
 
 def statements() -> Iterator[tuple[str, Statement]]:
     """What every public method of every family gives, with None for what may be None too."""
-    dialect = Dialect("p_")
+    dialect = CheckpointDialect("p_")
     for family in (
         dialect.threads,
         dialect.checkpoints,
@@ -111,7 +111,7 @@ def test_a_glob_becomes_a_like_pattern(glob: str, pattern: str) -> None:
 
 class TestSchema:
     def test_tables_are_made_only_if_missing_and_carry_their_version(self) -> None:
-        for statement in Dialect("p_").schema.create():
+        for statement in CheckpointDialect("p_").schema.create():
             assert statement.sql.startswith("CREATE TABLE IF NOT EXISTS `p_")
             assert "COMMENT='locus-mysql layout 1, agents'" in statement.sql
             assert "ENGINE=InnoDB" in statement.sql
@@ -121,24 +121,28 @@ class TestSchema:
             assert statement.params == ()
 
     def test_every_key_begins_with_the_tenant(self) -> None:
-        keys = [re.findall(r"PRIMARY KEY \((.*?)\)", statement.sql) for statement in Dialect().schema.create()]
+        keys = [
+            re.findall(r"PRIMARY KEY \((.*?)\)", statement.sql) for statement in CheckpointDialect().schema.create()
+        ]
         assert keys == [["tenant, thread_id"], ["tenant, thread_id, seq"], ["tenant, token"]]
 
     def test_each_kind_of_states_has_tables_of_its_own(self) -> None:
-        names = [name for kind in INFIXES for name in Dialect("p_", kind).schema.names.values()]
+        names = [name for kind in INFIXES for name in CheckpointDialect("p_", kind).schema.names]
         assert len(set(names)) == 3 * len(INFIXES)
         assert max(map(len, names)) - len("p_") + 40 <= 64
 
     def test_the_full_text_index_is_as_configured(self) -> None:
-        assert "FULLTEXT" in Dialect().schema.create()[1].sql
-        assert "ngram" not in Dialect().schema.create()[1].sql
-        assert "FULLTEXT" not in Dialect(search=False).schema.create()[1].sql
-        assert "WITH PARSER ngram" in Dialect(search_parser="ngram").schema.create()[1].sql
-        assert "WITH PARSER ngram" in Dialect(search_parser="ngram").schema.add_search().sql
+        assert "FULLTEXT" in CheckpointDialect().schema.create()[1].sql
+        assert "ngram" not in CheckpointDialect().schema.create()[1].sql
+        assert "FULLTEXT" not in CheckpointDialect(search=False).schema.create()[1].sql
+        assert "WITH PARSER ngram" in CheckpointDialect(search_parser="ngram").schema.create()[1].sql
+        (needed,) = CheckpointDialect(search_parser="ngram").schema.needed
+        assert "ADD FULLTEXT KEY words (search_text) WITH PARSER ngram" in needed.advice
+        assert CheckpointDialect(search=False).schema.needed == ()
 
     def test_names_are_quoted(self) -> None:
-        assert "`odd_threads`" in Dialect("odd_").threads.count("x", "*").sql
-        assert "`threads`" in Dialect("").threads.count("x", "*").sql
+        assert "`odd_threads`" in CheckpointDialect("odd_").threads.count("x", "*").sql
+        assert "`threads`" in CheckpointDialect("").threads.count("x", "*").sql
 
 
 @pytest.mark.parametrize(

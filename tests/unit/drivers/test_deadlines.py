@@ -10,7 +10,7 @@ from time import monotonic
 
 import pytest
 
-from locus_mysql.drivers.interface import Endpoint
+from locus_mysql.config import Endpoint
 from locus_mysql.drivers.wire.deadlines import BoundedContext, BoundedSocket, connect
 
 LIMIT_S, NEVER_S = 0.2, 3.0

@@ -8,8 +8,9 @@ import struct
 
 import pytest
 
+from locus_mysql.config import Endpoint
 from locus_mysql.drivers.failures import ends_connection, translate
-from locus_mysql.drivers.interface import ConnectionLost, Endpoint, ServerError
+from locus_mysql.drivers.interface import ConnectionLost, ServerError
 from locus_mysql.errors import ConfigError, DriverMissing, UnsupportedServer
 
 HERE = Endpoint("db.example", 3306)

@@ -8,8 +8,7 @@ import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from locus_mysql.config import MySQLConfig
-from locus_mysql.drivers.interface import Endpoint
+from locus_mysql.config import Endpoint, MySQLConfig
 from locus_mysql.drivers.login.plain_login import check_plugin, encrypt_password
 from locus_mysql.errors import ConfigError
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from locus_mysql.config import MySQLConfig
-from locus_mysql.drivers.interface import Endpoint
+from locus_mysql.config import Endpoint, MySQLConfig
 from locus_mysql.drivers.login.tls import no_tls, tls_attempts, tls_context
 from locus_mysql.errors import ConfigError
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from locus_mysql.dialect import Statement
-from locus_mysql.dialect.versions import VersionRow, VersionsDialect, WriteRow
+from locus_mysql.dialect.versions import VersionDialect, VersionRow, WriteRow
 
 ROW = VersionRow(b"n", b"v", b"p", "id", "parent", "ns", 1, "[0]", b"t", b"payload", "{}", b"r", (b"a", b"b" * 300_000))
 
@@ -33,13 +33,14 @@ ARGUMENTS: dict[str, Any] = {
     "ttl_us": 5,
     "age_us": 5,
     "pattern": "a*",
-    "searched": {},
+    "account": "'agent'@'%%'",
+    "after": "t",
 }
 
 
 def statements() -> Iterator[tuple[str, Statement]]:
     """What every public method gives, with None or False for what may be so too."""
-    dialect = VersionsDialect("p_")
+    dialect = VersionDialect("p_")
     for family in (dialect.threads, dialect.saving, dialect.loading, dialect.removing, dialect.schema):
         for name, method in inspect.getmembers(family, inspect.ismethod):
             if name.startswith("_"):
@@ -85,7 +86,7 @@ class TestEach:
 
 
 def test_tables_are_made_only_if_missing_and_carry_their_version() -> None:
-    for statement in VersionsDialect("p_").schema.create():
+    for statement in VersionDialect("p_").schema.create():
         assert statement.sql.startswith("CREATE TABLE IF NOT EXISTS `p_version")
         assert "COMMENT='locus-mysql layout 1, versions'" in statement.sql
         assert "COLLATE=utf8mb4_0900_bin" in statement.sql

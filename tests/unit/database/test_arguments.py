@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 
-from locus_mysql.checkpoints.arguments import (
+from locus_mysql.database.arguments import (
     INDEXED_PAIRS_LIMIT,
     METADATA_LIMIT_BYTES,
     TOO_MANY_PAIRS,
@@ -24,7 +24,7 @@ from locus_mysql.checkpoints.arguments import (
 )
 from locus_mysql.errors import InvalidInput
 
-from .states import JSON
+from ..checkpoints.states import JSON
 
 
 @pytest.mark.parametrize(("check", "limit"), [(check_thread_id, 512), (check_checkpoint_id, 128), (check_tenant, 128)])

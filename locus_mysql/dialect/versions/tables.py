@@ -1,11 +1,11 @@
-"""The tables of the family: their definition, and how to tell whether they are there and ours."""
+"""The tables of versions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from ..schema import Schema, Table
 
-from ..statement import Statement
-from ..tables import LAYOUT_COMMENT
+#: What the tables hold, as their comments say.
+FAMILY = "versions"
 
 #: Written into the tables' comments. Raised when a change of layout needs a migration.
 LAYOUT_VERSION = 1
@@ -13,7 +13,7 @@ LAYOUT_VERSION = 1
 # One row per thread. A save takes the next seq under its lock. epoch is random, and another one after anything of the
 # thread was removed or the thread was made anew: parts that were there under an epoch are there as long as it lasts.
 THREADS = """
-CREATE TABLE IF NOT EXISTS {threads} (
+(
   tenant      VARCHAR(128)    NOT NULL,
   thread_id   VARCHAR(512)    NOT NULL,
   last_seq    BIGINT UNSIGNED NOT NULL,
@@ -25,7 +25,6 @@ CREATE TABLE IF NOT EXISTS {threads} (
   KEY recent (tenant, updated_at),
   KEY expiry (expires_at)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
-  COMMENT='{comment}'
 """
 
 # One row per checkpoint, in the order in which the server took them. A namespace and an id may be of any length, so
@@ -36,7 +35,7 @@ CREATE TABLE IF NOT EXISTS {threads} (
 # hidden: the checkpoint was deleted, and its row is kept because others need it. needs: 0 nothing of the parent, 1 all
 # of it, as its values go on from it, 2 the parent's writes.
 VERSIONS = """
-CREATE TABLE IF NOT EXISTS {versions} (
+(
   tenant        VARCHAR(128)    NOT NULL,
   thread_id     VARCHAR(512)    NOT NULL,
   ns_key        BINARY(16)      NOT NULL,
@@ -59,24 +58,22 @@ CREATE TABLE IF NOT EXISTS {versions} (
   UNIQUE KEY named (tenant, thread_id, version_key),
   KEY runs (tenant, run_key)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
-  COMMENT='{comment}'
 """
 
 # The parts of large values: what a value added to the one it goes on from, or all of it. Written once, never changed.
 PARTS = """
-CREATE TABLE IF NOT EXISTS {parts} (
+(
   tenant      VARCHAR(128)    NOT NULL,
   thread_id   VARCHAR(512)    NOT NULL,
   part        BIGINT UNSIGNED NOT NULL,
   chunk       LONGBLOB        NOT NULL,
   PRIMARY KEY (tenant, thread_id, part)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
-  COMMENT='{comment}'
 """
 
 # What tasks wrote at a checkpoint, for the next one. A task's writes may arrive before the checkpoint they belong to.
 WRITES = """
-CREATE TABLE IF NOT EXISTS {writes} (
+(
   tenant      VARCHAR(128)    NOT NULL,
   thread_id   VARCHAR(512)    NOT NULL,
   version_key BINARY(16)      NOT NULL,
@@ -90,42 +87,22 @@ CREATE TABLE IF NOT EXISTS {writes} (
   created_at  DATETIME(6)     NOT NULL,
   PRIMARY KEY (tenant, thread_id, version_key, task_key, idx)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
-  COMMENT='{comment}'
-"""
-
-# What there is under the tables' names. The last column is there for families with a full-text index.
-DESCRIBE = """
-SELECT t.TABLE_NAME, t.TABLE_COMMENT, 0
-  FROM information_schema.TABLES t
- WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME IN (%s, %s, %s, %s)
 """
 
 
-class VersionsSchema:
-    """Statements that make and check the tables.
+def versions_schema(table_prefix: str) -> Schema:
+    """The tables of the family with one prefix."""
+    names = table_names(table_prefix)
+    definitions = {"threads": THREADS, "versions": VERSIONS, "parts": PARTS, "writes": WRITES}
+    tables = tuple(Table(names[role], definitions[role].strip()) for role in names)
+    return Schema(FAMILY, LAYOUT_VERSION, tables)
 
-    Args:
-        tables: Their unquoted names by their roles: threads, versions, parts, writes.
-    """
 
-    def __init__(self, tables: Mapping[str, str]) -> None:
-        #: Their unquoted names by their roles.
-        self.names = tables
-        #: The layout that this version of the package uses.
-        self.layout_version = LAYOUT_VERSION
-        #: What the comment of each table is.
-        self.comment = f"{LAYOUT_COMMENT}{LAYOUT_VERSION}, versions"
-
-    def describe(self) -> Statement:
-        """Name and comment of each table there is."""
-        return Statement(DESCRIBE.strip(), tuple(self.names.values()))
-
-    def create(self) -> tuple[Statement, ...]:
-        """Make the tables that are missing; safe to run by many processes at once."""
-        quoted = {role: f"`{name}`" for role, name in self.names.items()}
-        texts = (THREADS, VERSIONS, PARTS, WRITES)
-        return tuple(Statement(text.format(**quoted, comment=self.comment).strip()) for text in texts)
-
-    def refusal(self, searched: Mapping[str, bool]) -> str | None:
-        """None: tables of the right layout are all that is needed."""
-        return None
+def table_names(table_prefix: str) -> dict[str, str]:
+    """The unquoted names of the tables by their roles, in the order in which they are made."""
+    return {
+        "threads": f"{table_prefix}version_threads",
+        "versions": f"{table_prefix}versions",
+        "parts": f"{table_prefix}version_parts",
+        "writes": f"{table_prefix}version_writes",
+    }

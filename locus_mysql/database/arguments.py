@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from ..errors import InvalidInput
-from .coding.codec import check_json_object
+from .exact_json import check_json_object
 
 THREAD_ID_LIMIT = 512
 CHECKPOINT_ID_LIMIT = 128

@@ -1,0 +1,60 @@
+"""The arguments that commands share, and what they say."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from importlib.util import find_spec
+from typing import Any, Never
+
+from ..errors import SetupError
+
+OK, FAILED = 0, 1
+
+_DSN_HELP = (
+    "mysql://user:password@host:port/database?option=value. Better in the environment as LOCUS_MYSQL_DSN, where "
+    "other users of the machine cannot read the password"
+)
+
+
+class Parser(argparse.ArgumentParser):
+    """Repeats no password when it complains about an argument."""
+
+    def error(self, message: str) -> Never:
+        """End the process with 2."""
+        super().error(re.sub(r"//.*@", "//***@", message, flags=re.DOTALL))
+
+
+def add_connection(parser: argparse.ArgumentParser, purpose: str = "") -> None:
+    """Which server."""
+    parser.add_argument("--dsn", help=f"{_DSN_HELP}{purpose}")
+    parser.add_argument("--driver", metavar="NAME", help="mysql-connector, aiomysql, pymysql or asyncmy")
+
+
+def add_tenant(parser: argparse.ArgumentParser) -> None:
+    """Whose checkpoints."""
+    parser.add_argument("--tenant", help="whose checkpoints (default)")
+
+
+def add_prefix(parser: argparse.ArgumentParser) -> None:
+    """Which tables."""
+    parser.add_argument("--prefix", dest="table_prefix", help="put before the names of the tables (locus_)")
+
+
+def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The options of `MySQLConfig` that were given as arguments."""
+    names = ("dsn", "driver", "tenant", "table_prefix", "search", "search_parser")
+    given = {name: getattr(arguments, name, None) for name in names}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def need_locus(what: str) -> None:
+    """Refuse a command that needs the Locus SDK where it is not installed."""
+    if find_spec("locus") is None:
+        raise SetupError(f"{what} needs the Locus SDK, which is not installed. Run pip install 'locus-mysql[locus]'.")
+
+
+def need_langgraph(what: str) -> None:
+    """Refuse a command that needs LangGraph where it is not installed."""
+    if find_spec("langgraph") is None:
+        raise SetupError(f"{what} needs LangGraph, which is not installed. Run pip install 'locus-mysql[langgraph]'.")

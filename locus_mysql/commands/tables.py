@@ -1,0 +1,81 @@
+"""``schema`` and ``grants``: what a database administrator runs beforehand. They connect to nothing."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from ..config import MySQLConfig
+from ..dialect import Schema
+from ..dialect.checkpoints.tables import INFIXES, checkpoint_schema
+from ..dialect.versions.tables import versions_schema
+from ..errors import UsageError
+from .arguments import OK, add_prefix, options_of
+
+#: The families of tables, and whose they are.
+FAMILIES = {
+    "agents": "MySQLCheckpointer",
+    "dicts": "CheckpointStore",
+    "current": "MySQLBackend",
+    "versions": "MySQLCheckpointSaver, and LangGraph's savers",
+}
+
+_ACCOUNT = re.compile(r"'[^'\\\x00-\x1f]{1,32}'@'[^'\\\x00-\x1f]{1,255}'")
+
+
+def add_family(parser: argparse.ArgumentParser) -> None:
+    """Which family of tables."""
+    known = ", ".join(f"{name} ({store})" for name, store in FAMILIES.items())
+    parser.add_argument("--family", choices=tuple(FAMILIES), help=f"only these tables: {known}")
+
+
+def add_schema(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``schema``."""
+    add_prefix(parser)
+    add_family(parser)
+    parser.add_argument("--no-search", dest="search", action="store_false", default=None, help="no full-text index")
+    parser.add_argument(
+        "--parser", dest="search_parser", choices=("default", "ngram"), help="ngram for Chinese, Japanese and Korean"
+    )
+
+
+def add_grants(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``grants``."""
+    add_prefix(parser)
+    add_family(parser)
+    parser.add_argument("--database", required=True, help="the database that holds the tables")
+    parser.add_argument("--account", default="'agent'@'%%'", help="whom to grant, such as \"'agent'@'%%'\"")
+    parser.add_argument("--create", action="store_true", help="the account makes the tables itself")
+
+
+def schema(arguments: argparse.Namespace) -> int:
+    """Print the statements that make the tables; connects to nothing."""
+    for family in schemas(MySQLConfig.from_env(**options_of(arguments)), arguments.family):
+        for statement in family.create():
+            print(f"{statement.sql};")
+    return OK
+
+
+def grants(arguments: argparse.Namespace) -> int:
+    """Print the GRANT statements of an account; connects to nothing."""
+    account = arguments.account
+    if not _ACCOUNT.fullmatch(account):
+        raise UsageError(f"An account is written as 'name'@'host', each in single quotes, not {account[:80]!r}.")
+    config = MySQLConfig.from_env(**options_of(arguments), database=arguments.database)
+    if arguments.create:
+        print(f"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `{config.database}`.* TO {account};")
+        return OK
+    for family in schemas(config, arguments.family):
+        for grant in family.grants(config.database, account):
+            print(f"{grant};")
+    return OK
+
+
+def schemas(config: MySQLConfig, family: str | None = None) -> list[Schema]:
+    """The tables of one family, or of all."""
+    schemas = [
+        checkpoint_schema(config.table_prefix, kind, search=config.search, search_parser=config.search_parser)
+        for kind in INFIXES
+    ]
+    schemas.append(versions_schema(config.table_prefix))
+    return [schema for schema in schemas if family in {None, schema.family}]

@@ -1,0 +1,114 @@
+"""What stores share: `Database`."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Self, Unpack
+
+from pydantic import SecretStr
+
+from ..config import ConnectionOptions, Keywords, MySQLConfig, StoreKeywords
+from ..engine.asynchronous import AsyncEngine
+from ..engine.synchronous import SyncEngine
+from ..errors import ConfigError
+
+
+class Database:
+    """One pool of connections for any number of stores, asynchronous and synchronous ones, in one MySQL database.
+
+    Each event loop has its own pool, and the threads of synchronous stores have one; nothing is opened before the first
+    call. It may be used after a fork.
+
+    Args:
+        where: A DSN, or a `MySQLConfig`; or give its options as keywords. Options of a store in it are the defaults of
+            the stores that are made with this.
+        options: Options of `MySQLConfig`.
+
+    Raises:
+        ConfigError: An option is unknown, wrong, or contradicts another.
+
+    Example:
+        ```python
+        async with Database("mysql://user:password@localhost/app", driver="asyncmy") as db:
+            checkpointer = MySQLCheckpointer(db, tenant="acme")
+            store = CheckpointStore(db, keep_checkpoints=20)
+            await store.save("thread-1", {"step": 1})
+        ```
+    """
+
+    def __init__(self, where: str | SecretStr | MySQLConfig | None = None, **options: Unpack[Keywords]) -> None:
+        self.config = _configure(where, options)
+
+    @cached_property
+    def asynchronous(self) -> AsyncEngine:
+        """Runs the operations of asynchronous stores."""
+        return AsyncEngine(self.config)
+
+    @cached_property
+    def synchronous(self) -> SyncEngine:
+        """Runs the operations of synchronous stores."""
+        return SyncEngine(self.config)
+
+    def close(self) -> None:
+        """Close the connections of synchronous stores; the next call of one opens new ones."""
+        self.synchronous.close()
+
+    async def aclose(self) -> None:
+        """Close all connections; the next call opens new ones."""
+        self.synchronous.close()
+        await self.asynchronous.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Database({described(self.config)})"
+
+
+def share(
+    where: str | SecretStr | MySQLConfig | Database | None, options: Keywords
+) -> tuple[Database, MySQLConfig, bool]:
+    """What a store stands on: the database, the store's options, and whether the store opened it and is to close it.
+
+    Args:
+        where: The first argument of the store.
+        options: Its keywords.
+    """
+    if isinstance(where, Database):
+        shared: StoreKeywords = options  # those of a connection are refused with advice
+        return where, where.config.for_store(**shared) if options else where.config, False
+    database = Database(where, **options)
+    return database, database.config, True
+
+
+def described(config: ConnectionOptions) -> str:
+    """What is being talked to, without anything secret."""
+    where = ", ".join(str(endpoint) for endpoint in config.endpoints)
+    return f"{where}/{config.database}, driver={config.driver!r}"
+
+
+def _configure(where: object, options: Keywords) -> MySQLConfig:
+    if isinstance(where, MySQLConfig):
+        if options:
+            raise ConfigError("Give either a MySQLConfig or options, not both.")
+        return where
+    if isinstance(where, str | SecretStr):
+        if "dsn" in options:
+            raise ConfigError("The DSN is given twice, as first argument and as dsn=; give it once.")
+        options["dsn"] = where
+        return MySQLConfig(**options)
+    if where is not None:
+        raise ConfigError(
+            f"The first argument must be a DSN such as 'mysql://user:password@host/database', a MySQLConfig or a "
+            f"Database, not {type(where).__name__}. Give options as keywords: **options."
+        )
+    return MySQLConfig(**options)

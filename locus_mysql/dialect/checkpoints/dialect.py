@@ -1,0 +1,61 @@
+"""The statements about checkpoints of one kind: `CheckpointDialect`."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Literal
+
+from ..dialect import Dialect
+from .maintenance import MaintenanceStatements
+from .queries import QueryStatements
+from .saving import CheckpointStatements
+from .settled import SettledStatements
+from .tables import Kind, checkpoint_schema, table_names
+from .threads import ThreadStatements
+
+
+class CheckpointDialect(Dialect):
+    """The SQL for the tables of one kind of states, by what the statements are about.
+
+    Args:
+        table_prefix: Put before the names of the tables; validated by the configuration.
+        kind: What the states are.
+        search: Whether the tables are made with a full-text index.
+        search_parser: The parser of that index.
+    """
+
+    def __init__(
+        self,
+        table_prefix: str = "locus_",
+        kind: Kind = "agents",
+        *,
+        search: bool = True,
+        search_parser: Literal["default", "ngram"] = "default",
+    ) -> None:
+        schema = checkpoint_schema(table_prefix, kind, search=search, search_parser=search_parser)
+        super().__init__(schema, table_names(table_prefix, kind))
+
+    @cached_property
+    def threads(self) -> ThreadStatements:
+        """Locking, listing and counting threads."""
+        return ThreadStatements(self._tables)
+
+    @cached_property
+    def checkpoints(self) -> CheckpointStatements:
+        """Saving, loading and deleting checkpoints."""
+        return CheckpointStatements(self._tables)
+
+    @cached_property
+    def queries(self) -> QueryStatements:
+        """Finding checkpoints by metadata or text, and describing them."""
+        return QueryStatements(self._tables)
+
+    @cached_property
+    def maintenance(self) -> MaintenanceStatements:
+        """Removing what is old, expired, pruned or no longer needed; copying and rewriting threads."""
+        return MaintenanceStatements(self._tables)
+
+    @cached_property
+    def settled(self) -> SettledStatements:
+        """Recognising operations that were carried out though their answer was lost."""
+        return SettledStatements(self._tables)

@@ -1,0 +1,102 @@
+"""The tables of one family of stores, as a value: `Schema`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .statement import Statement
+
+#: What the comment of each of our tables begins with.
+LAYOUT_COMMENT = "locus-mysql layout "
+
+# Name and comment of each table there is, and the names of its indexes.
+DESCRIBE = """
+SELECT t.TABLE_NAME, t.TABLE_COMMENT,
+       (SELECT GROUP_CONCAT(DISTINCT s.INDEX_NAME) FROM information_schema.STATISTICS s
+         WHERE s.TABLE_SCHEMA = t.TABLE_SCHEMA AND s.TABLE_NAME = t.TABLE_NAME)
+  FROM information_schema.TABLES t
+ WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME IN ({names})
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of a family.
+
+    Args:
+        name: Its unquoted name.
+        definition: What stands in its CREATE TABLE statement behind the name, without the comment.
+    """
+
+    name: str
+    definition: str
+
+
+@dataclass(frozen=True, slots=True)
+class NeededIndex:
+    """An index without which a table, though of the right layout, cannot be used as configured.
+
+    Args:
+        table: The table's name.
+        index: The index's name.
+        advice: What to do if it is not there.
+    """
+
+    table: str
+    index: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Tables that belong together. Equal ones are made, or checked, once for each `Database`.
+
+    Args:
+        family: What they hold, in one word, such as ``agents``: stands in the comment of each, so that no family reads
+            another's tables.
+        layout_version: Stands in the comment too; raised when a change of layout needs a migration.
+        tables: The tables, in the order in which they are made.
+        needed: Indexes that must be there.
+    """
+
+    family: str
+    layout_version: int
+    tables: tuple[Table, ...]
+    needed: tuple[NeededIndex, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tables' unquoted names."""
+        return tuple(table.name for table in self.tables)
+
+    @property
+    def comment(self) -> str:
+        """The comment of each table."""
+        return f"{LAYOUT_COMMENT}{self.layout_version}, {self.family}"
+
+    def describe(self) -> Statement:
+        """Name, comment and names of indexes of each table there is."""
+        names = ", ".join(["%s"] * len(self.tables))
+        return Statement(DESCRIBE.replace("{names}", names).strip(), self.names)
+
+    def create(self) -> tuple[Statement, ...]:
+        """Make the tables that are missing; safe to run by many processes at once."""
+        return tuple(
+            Statement(f"CREATE TABLE IF NOT EXISTS `{table.name}` {table.definition}\n  COMMENT='{self.comment}'")
+            for table in self.tables
+        )
+
+    def grants(self, database: str, account: str) -> tuple[str, ...]:
+        """The GRANT statements for an account that uses these tables and does not make them.
+
+        Args:
+            database: The database they are in.
+            account: Quoted, such as ``'agent'@'%'``.
+        """
+        return tuple(
+            f"GRANT SELECT, INSERT, UPDATE, DELETE ON `{database}`.`{name}` TO {account}" for name in self.names
+        )
+
+    def drop(self) -> Statement:
+        """Drop the tables with all that is in them."""
+        return Statement("DROP TABLE IF EXISTS " + ", ".join(f"`{name}`" for name in reversed(self.names)))
