@@ -13,17 +13,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from .contestants import BUILT_IN, BY_TURNS, OURS, POSTGRESQL, REDIS
+from .contestants import BUILT_IN, OURS, POSTGRESQL, REDIS
 from .floor import floor_of
+from .processes import COLD
 from .targets import Results
 
 FLOOR = floor_of(OURS)
+OURS_COLD = f"{OURS}, {COLD}"
 
 # Okabe and Ito's colours, which are told apart by colour-blind people as well: https://jfly.uni-koeln.de/color/
 COLOURS = {
     OURS: "#0072B2",
     "locus-mysql, aiomysql": "#56B4E9",
-    BY_TURNS: "#56B4E9",
+    OURS_COLD: "#56B4E9",
     BUILT_IN: "#D55E00",
     POSTGRESQL: "#009E73",
     REDIS: "#CC79A7",
@@ -103,7 +105,7 @@ def _latency(results: Results, what: str) -> Figure:
             dashed=name == FLOOR,
             bold=name == OURS,
         )
-        for name in (OURS, *([BY_TURNS] if what == "load" else []), BUILT_IN, POSTGRESQL, REDIS, FLOOR)
+        for name in (OURS, *([OURS_COLD] if what == "load" else []), BUILT_IN, POSTGRESQL, REDIS, FLOOR)
         if all(name in one["contestants"] for one in sized.values())
     ]
     return _chart(

@@ -21,11 +21,14 @@ POOL_SIZE = 10
 REDIS_POOL_SIZE = 256
 
 OURS = "locus-mysql, mysql-connector"
-#: Saved by one process and loaded by another one, which had loaded the state before.
-BY_TURNS = "locus-mysql, processes by turns"
+OURS_BLOCKING = "locus-mysql, pymysql, blocking"
 BUILT_IN = "Locus built-in MySQL"
 POSTGRESQL = "Locus PgCheckpointer"
 REDIS = "Locus redis_checkpointer"
+
+
+#: Asking for it opens a connection.
+NO_THREAD = "no thread"
 
 
 class Contestant(Protocol):
@@ -33,8 +36,14 @@ class Contestant(Protocol):
 
     name: str
 
+    async def connect(self) -> None:
+        """Open a connection, without touching any conversation."""
+
     async def save(self, state: AgentState, thread_id: str) -> None:
         """Save a state of a conversation."""
+
+    async def prepare_load(self, state: AgentState) -> None:
+        """Called between a save of this state and its load, and not measured."""
 
     async def load(self, thread_id: str) -> AgentState | None:
         """Load the newest one."""
@@ -50,9 +59,16 @@ class Asynchronous:
         self.name = name
         self._checkpointer = checkpointer
 
+    async def connect(self) -> None:
+        """See `Contestant.connect`."""
+        await self._checkpointer.exists(NO_THREAD)
+
     async def save(self, state: AgentState, thread_id: str) -> None:
         """See `Contestant.save`."""
         await self._checkpointer.save(state, thread_id)
+
+    async def prepare_load(self, state: AgentState) -> None:
+        """See `Contestant.prepare_load`."""
 
     async def load(self, thread_id: str) -> AgentState | None:
         """See `Contestant.load`."""
@@ -70,9 +86,16 @@ class Synchronous:
         self.name = name
         self._checkpointer = checkpointer
 
+    async def connect(self) -> None:
+        """See `Contestant.connect`."""
+        self._checkpointer.exists(NO_THREAD)
+
     async def save(self, state: AgentState, thread_id: str) -> None:
         """See `Contestant.save`."""
         self._checkpointer.save(state, thread_id)
+
+    async def prepare_load(self, state: AgentState) -> None:
+        """See `Contestant.prepare_load`."""
 
     async def load(self, thread_id: str) -> AgentState | None:
         """See `Contestant.load`."""
@@ -86,28 +109,6 @@ class Synchronous:
 def ours(dsn: str, driver: str) -> Contestant:
     """This project on one driver."""
     return Asynchronous(f"locus-mysql, {driver}", mysql_checkpointer(dsn=dsn, driver=driver, pool_size=POOL_SIZE))
-
-
-class ByTurns(Asynchronous):
-    """This project where another process saves than the one that loads: neither knows what the other does."""
-
-    def __init__(self, saving: Any, loading: Any) -> None:
-        super().__init__(BY_TURNS, saving)
-        self._loading = loading
-
-    async def load(self, thread_id: str) -> AgentState | None:
-        """See `Contestant.load`."""
-        return await self._loading.load(thread_id)
-
-    async def close(self) -> None:
-        """See `Contestant.close`."""
-        await super().close()
-        await self._loading.close()
-
-
-def ours_by_turns(dsn: str) -> Contestant:
-    """This project in two processes, as far as it can tell: two checkpointers, on Connector/Python."""
-    return ByTurns(*(mysql_checkpointer(dsn=dsn, pool_size=POOL_SIZE) for _ in range(2)))
 
 
 def ours_blocking(dsn: str, driver: str) -> Contestant:

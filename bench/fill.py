@@ -73,7 +73,7 @@ def fill(config: MySQLConfig, dsn: str, checkpoints: int, progress: Callable[[st
     asyncio.run(save_rare(config))
     saved = conversations * CHECKPOINTS_PER_THREAD
     with administrator(dsn) as cursor:
-        copier = Copier(cursor, config.table_prefix, "thread-%")
+        copier = Copier(cursor, f"{config.table_prefix}store_", "thread-%")
         step = max(1, ROWS_PER_INSERT // saved)
         copies = checkpoints // saved - 1
         for done in range(0, copies, step):
@@ -85,7 +85,7 @@ def fill(config: MySQLConfig, dsn: str, checkpoints: int, progress: Callable[[st
 def add_old_threads(config: MySQLConfig, dsn: str, threads: int) -> int:
     """Add threads that were last saved to `DAYS_OLD` days ago, for vacuum to remove; returns their checkpoints."""
     with administrator(dsn) as cursor:
-        copier = Copier(cursor, config.table_prefix, "thread-0")
+        copier = Copier(cursor, f"{config.table_prefix}store_", "thread-0")
         copier.copy(1, threads, name="old", seconds_older=DAYS_OLD * 86_400)
         return threads * copier.rows
 
@@ -103,7 +103,7 @@ class Copier:
         self._cursor = cursor
         with suppress(pymysql.err.OperationalError):  # saves time, if the account may
             cursor.execute("SET SESSION sql_log_bin = 0")
-        self._tables = (f"{prefix}store_threads", f"{prefix}store_checkpoints")
+        self._tables = (f"{prefix}threads", f"{prefix}checkpoints")
         cursor.execute("DROP TEMPORARY TABLE IF EXISTS copied_threads, copied_checkpoints, numbers")
         for table, copied in zip(self._tables, ("copied_threads", "copied_checkpoints"), strict=True):
             cursor.execute(

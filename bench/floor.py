@@ -6,6 +6,7 @@ is one bare SELECT of the state's JSON, and its way back: JSON decoder and ``Age
 
 from __future__ import annotations
 
+import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -14,11 +15,10 @@ from locus.core.state import AgentState
 from pydantic_core import from_json
 
 from locus_mysql import MySQLConfig
-from locus_mysql.drivers.login.tls import tls_context
 
 TABLES = (
-    "CREATE TABLE floor_new (id INT AUTO_INCREMENT PRIMARY KEY, state LONGBLOB)",
-    "CREATE TABLE floor_whole (id INT PRIMARY KEY, state LONGBLOB)",
+    "CREATE TABLE IF NOT EXISTS floor_new (id INT AUTO_INCREMENT PRIMARY KEY, state LONGBLOB)",
+    "CREATE TABLE IF NOT EXISTS floor_whole (id INT PRIMARY KEY, state LONGBLOB)",
 )
 INSERT = "INSERT INTO floor_new (state) VALUES (%s)"
 REPLACE = "REPLACE INTO floor_whole VALUES (1, %s)"
@@ -35,6 +35,10 @@ class Floor(ABC):
         self._connection: Any = None
         self._messages_saved = 0
 
+    async def connect(self) -> None:
+        """See `Contestant.connect`."""
+        await self._execute("SELECT 1")
+
     async def save(self, state: AgentState, thread_id: str) -> None:
         """Insert what is new, and turn the state into what a checkpointer is to store."""
         state.to_checkpoint()
@@ -43,6 +47,10 @@ class Floor(ABC):
         await self._execute(INSERT, new)
         self._messages_saved = len(state.messages)
 
+    async def prepare_load(self, state: AgentState) -> None:
+        """See `Contestant.prepare_load`."""
+        await self.keep_whole(state)
+
     async def keep_whole(self, state: AgentState) -> None:
         """Store the state for `load`; not measured."""
         await self._execute(REPLACE, state.model_dump_json())
@@ -50,23 +58,28 @@ class Floor(ABC):
     async def load(self, thread_id: str) -> AgentState:
         """Select the state and make it from its JSON."""
         ((text,),) = await self._execute(SELECT)
-        return AgentState.from_checkpoint(from_json(text, cache_strings="keys"))
+        state = AgentState.from_checkpoint(from_json(text, cache_strings="keys"))
+        self._messages_saved = len(state.messages)
+        return state
 
-    @abstractmethod
-    async def open(self) -> None:
-        """Connect."""
-
-    async def make_tables(self) -> None:
-        """Make the tables of all floors in this database."""
-        for statement in TABLES:
-            await self._execute(statement)
+    async def _execute(self, statement: str, *values: str) -> Sequence[Any]:
+        """Run a statement, on a connection made by the first one; return its rows."""
+        if self._connection is None:
+            await self._connect()
+            for definition in TABLES:
+                await self._run(definition)
+        return await self._run(statement, *values)
 
     @abstractmethod
     async def close(self) -> None:
         """Close the connection."""
 
     @abstractmethod
-    async def _execute(self, statement: str, *values: str) -> Sequence[Any]:
+    async def _connect(self) -> None:
+        """Connect."""
+
+    @abstractmethod
+    async def _run(self, statement: str, *values: str) -> Sequence[Any]:
         """Run a statement; return its rows."""
 
     def _login(self) -> dict[str, Any]:
@@ -85,13 +98,12 @@ class ConnectorFloor(Floor):
 
     name = "floor, mysql-connector"
 
-    async def open(self) -> None:
-        """See `Floor.open`."""
+    async def _connect(self) -> None:
         from mysql.connector.aio import connect
 
         self._connection = await connect(**self._login(), database=self._config.database)
 
-    async def _execute(self, statement: str, *values: str) -> Sequence[Any]:
+    async def _run(self, statement: str, *values: str) -> Sequence[Any]:
         async with await self._connection.cursor() as cursor:
             await cursor.execute(statement, values)
             return await cursor.fetchall() if cursor.with_rows else ()
@@ -106,16 +118,15 @@ class AiomysqlFloor(Floor):
 
     name = "floor, aiomysql"
 
-    async def open(self) -> None:
-        """See `Floor.open`."""
+    async def _connect(self) -> None:
         from aiomysql import connect
 
         await self._open_with(connect)
 
     async def _open_with(self, connect: Any) -> None:
-        self._connection = await connect(**self._login(), db=self._config.database, ssl=tls_context(self._config))
+        self._connection = await connect(**self._login(), db=self._config.database, ssl=_encrypted())
 
-    async def _execute(self, statement: str, *values: str) -> Sequence[Any]:
+    async def _run(self, statement: str, *values: str) -> Sequence[Any]:
         async with self._connection.cursor() as cursor:
             await cursor.execute(statement, values or None)
             return await cursor.fetchall()
@@ -130,8 +141,7 @@ class AsyncmyFloor(AiomysqlFloor):
 
     name = "floor, asyncmy"
 
-    async def open(self) -> None:
-        """See `Floor.open`."""
+    async def _connect(self) -> None:
         from asyncmy import connect
 
         await self._open_with(connect)
@@ -142,13 +152,12 @@ class BlockingConnectorFloor(Floor):
 
     name = "floor, mysql-connector, blocking"
 
-    async def open(self) -> None:
-        """See `Floor.open`."""
+    async def _connect(self) -> None:
         from mysql.connector import connect
 
         self._connection = connect(**self._login(), database=self._config.database, use_pure=True)
 
-    async def _execute(self, statement: str, *values: str) -> Sequence[Any]:
+    async def _run(self, statement: str, *values: str) -> Sequence[Any]:
         with self._connection.cursor() as cursor:
             cursor.execute(statement, values)
             return cursor.fetchall() if cursor.with_rows else ()
@@ -163,13 +172,12 @@ class PyMySQLFloor(Floor):
 
     name = "floor, pymysql, blocking"
 
-    async def open(self) -> None:
-        """See `Floor.open`."""
+    async def _connect(self) -> None:
         from pymysql import connect
 
-        self._connection = connect(**self._login(), database=self._config.database, ssl=tls_context(self._config))
+        self._connection = connect(**self._login(), database=self._config.database, ssl=_encrypted())
 
-    async def _execute(self, statement: str, *values: str) -> Sequence[Any]:
+    async def _run(self, statement: str, *values: str) -> Sequence[Any]:
         with self._connection.cursor() as cursor:
             cursor.execute(statement, values or None)
             return cursor.fetchall()
@@ -179,11 +187,18 @@ class PyMySQLFloor(Floor):
         self._connection.close()
 
 
+def _encrypted() -> ssl.SSLContext:
+    """TLS that trusts any certificate, as all contestants here do."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
 FLOORS = (ConnectorFloor, AiomysqlFloor, AsyncmyFloor, BlockingConnectorFloor, PyMySQLFloor)
 
 
 def floor_of(contestant: str) -> str:
-    """The name of the floor that a contestant of this project stands on: the same client library."""
+    """The name of the floor that a contestant of this project stands on: the same library, the same processes."""
     library = contestant.removeprefix("locus-mysql, ")
-    others = {"pymysql": PyMySQLFloor.name, "processes by turns": ConnectorFloor.name}
-    return others.get(library, f"floor, {library}")
+    return PyMySQLFloor.name if library == "pymysql" else f"floor, {library}"

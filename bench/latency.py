@@ -19,11 +19,18 @@ from pydantic_core import from_json
 from locus_mysql.integrations.locus.state_texts import encode_state
 
 from . import contestants, workloads
-from .contestants import BUILT_IN, BY_TURNS, DRIVERS, OURS, POSTGRESQL, REDIS, SYNC_DRIVERS, Contestant, check_same
+from .contestants import BUILT_IN, DRIVERS, OURS, POSTGRESQL, REDIS, SYNC_DRIVERS, Contestant, check_same
 from .database import fresh_database
-from .floor import FLOORS, Floor, floor_of
+from .floor import FLOORS, floor_of
 from .markdown import markdown_table
 from .peers import Peers, peers
+from .processes import (
+    COLD,
+    IN_TURN,
+    built_in_in_other_processes,
+    floors_in_other_processes,
+    in_other_processes,
+)
 from .workloads import Workload
 
 WARM_UP_ROUNDS = 3
@@ -42,13 +49,17 @@ class Timings:
     load: list[float] = field(default_factory=list)
 
     def summary(self) -> dict[str, float]:
-        """Medians and 95th percentiles."""
-        return {
-            "save_ms": statistics.median(self.save),
-            "save_p95_ms": statistics.quantiles(self.save, n=20)[-1],
-            "load_ms": statistics.median(self.load),
-            "load_p95_ms": statistics.quantiles(self.load, n=20)[-1],
-        }
+        """Medians and 95th percentiles; of a turn, which is a save and a load, as well."""
+        figures = {}
+        for what, times in (("save", self.save), ("load", self.load), ("turn", self.turn)):
+            figures[f"{what}_ms"] = statistics.median(times)
+            figures[f"{what}_p95_ms"] = statistics.quantiles(times, n=20)[-1]
+        return figures
+
+    @property
+    def turn(self) -> list[float]:
+        """Of a save and the load that follows it, together."""
+        return [save + load for save, load in zip(self.save, self.load, strict=True)]
 
 
 def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
@@ -90,20 +101,19 @@ async def _run(dsn: str, found: Peers, workload: Workload, rounds: int) -> dict[
         everyone: list[Contestant] = [
             *(contestants.ours(own, driver) for driver in DRIVERS),
             *(contestants.ours_blocking(own, driver) for driver in SYNC_DRIVERS),
-            contestants.ours_by_turns(own),
+            *in_other_processes(own),
+            *built_in_in_other_processes(own),
+            *floors_in_other_processes(own),
             contestants.built_in(own),
             *contestants.on_other_servers(found),
             *floors,
         ]
-        for floor in floors:
-            await floor.open()
-        await floors[0].make_tables()
         for contestant in everyone:
             stack.push_async_callback(contestant.close)
         gc.collect()
         gc.freeze()  # so that collecting before each round takes little time
         stack.callback(gc.unfreeze)
-        timings = await _in_turn(everyone, workload, rounds)
+        timings = await in_rounds(everyone, workload, rounds)
     return {
         "messages": len(workload.begin.messages),
         "bytes": len(workload.begin.model_dump_json()),
@@ -113,7 +123,8 @@ async def _run(dsn: str, found: Peers, workload: Workload, rounds: int) -> dict[
     }
 
 
-async def _in_turn(everyone: Sequence[Contestant], workload: Workload, rounds: int) -> dict[str, Timings]:
+async def in_rounds(everyone: Sequence[Contestant], workload: Workload, rounds: int) -> dict[str, Timings]:
+    """Have every contestant save and load each state of a workload, in an order shuffled anew for each."""
     source = random.Random(2)
     order = list(everyone)
     timings = {contestant.name: Timings() for contestant in everyone}
@@ -127,12 +138,12 @@ async def _in_turn(everyone: Sequence[Contestant], workload: Workload, rounds: i
             begin = time.perf_counter()
             await contestant.save(state, thread_id)
             saved = time.perf_counter()
-            if isinstance(contestant, Floor):
-                await contestant.keep_whole(state)
+            await contestant.prepare_load(state)
             before_load = time.perf_counter()
             loaded = await contestant.load(thread_id)
             end = time.perf_counter()
             check_same(contestant.name, loaded, state)
+            del loaded  # or the next load would be measured with what it takes to free this state
             if measured and seen > WARM_UP_ROUNDS:
                 timings[contestant.name].save.append((saved - begin) * 1000)
                 timings[contestant.name].load.append((end - before_load) * 1000)
@@ -169,14 +180,16 @@ def table(result: dict[str, Any]) -> str:
     parts = ["### Save / load, median ms", _short(result["workloads"])]
     for name, one in result["workloads"].items():
         about = f"{one['messages']:,} messages, {one['bytes'] / 1e3:,.0f} KB of JSON, {one['rounds']} rounds"
-        for what in ("save", "load"):
+        for what in ("save", "load", "turn"):
+            if f"{what}_ms" not in one["contestants"][BUILT_IN]:
+                continue  # a report of before turns were measured
             parts += [f"### {what.capitalize()}, {title(name)}", f"{about}.", _ratios(one["contestants"], what)]
     parts += ["### In the process alone, ms", _codec(result["workloads"])]
     return "\n\n".join([*parts, f"Garbage collector: {result['garbage_collector']}."])
 
 
 def _short(measured: dict[str, dict[str, Any]]) -> str:
-    names = (OURS, BY_TURNS, BUILT_IN, POSTGRESQL, REDIS, floor_of(OURS))
+    names = (OURS, f"{OURS}, {IN_TURN}", f"{OURS}, {COLD}", BUILT_IN, POSTGRESQL, REDIS, floor_of(OURS))
     rows = [
         [name, *(_save_and_load(one["contestants"][name]) for one in measured.values())]
         for name in names
@@ -202,7 +215,8 @@ def _ratios(measured: dict[str, dict[str, float]], what: str) -> str:
 
     rows = []
     for name, own in measured.items():
-        faster = measured[BUILT_IN][f"{what}_ms"] / own[f"{what}_ms"]
+        kind = next((f", {kind}" for kind in (IN_TURN, COLD) if name.endswith(kind)), "")
+        faster = measured[BUILT_IN + kind][f"{what}_ms"] / own[f"{what}_ms"]
         floor = floor_of(name) if name.startswith("locus-mysql") else None
         rows.append(
             [

@@ -1,4 +1,4 @@
-"""The targets of issue 3 as data: what is compared, what is wanted, and where the measured figure stands."""
+"""The targets of issues 3 and 8 as data: what is compared, what is wanted, and where the measured figure stands."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .contestants import BUILT_IN, OURS, POSTGRESQL, REDIS
+from .contestants import BUILT_IN, OURS, OURS_BLOCKING, POSTGRESQL, REDIS
 from .floor import floor_of
 from .markdown import markdown_table
+from .processes import COLD, IN_TURN
 
 #: Results of all measurements, by the name of the measurement.
 Results = dict[str, Any]
@@ -47,17 +48,17 @@ class Target:
         return figure, COMPARISONS[self.comparison](figure, self.wanted)
 
 
-def times_faster(what: str, size: int, other: str) -> Callable[[Results], float]:
+def times_faster(what: str, size: int, other: str, ours: str = OURS) -> Callable[[Results], float]:
     """How many times faster this project is than another contestant."""
-    return lambda results: 1 / of(what, size, other)(results)
+    return lambda results: 1 / of(what, size, other, ours)(results)
 
 
-def of(what: str, size: int, other: str) -> Callable[[Results], float]:
+def of(what: str, size: int, other: str, ours: str = OURS) -> Callable[[Results], float]:
     """This project's time as a multiple of another contestant's."""
 
     def ratio(results: Results) -> float:
         measured = results["latency"]["workloads"][str(size)]["contestants"]
-        return measured[OURS][f"{what}_ms"] / measured[other][f"{what}_ms"]
+        return measured[ours][f"{what}_ms"] / measured[other][f"{what}_ms"]
 
     return ratio
 
@@ -126,6 +127,17 @@ def _by_size(
         yield Target(name, f"n={size}", comparison, figure, measured(size))
 
 
+def _in_other_processes(library: str, kind: str) -> Iterator[Target]:
+    """What is wanted of a process that did not write what it loads, beside the built-in in such a process."""
+    ours, built_in = f"{library}, {kind}", f"{BUILT_IN}, {kind}"
+    for size, load, turn in zip(SIZES, (1.5, 1.8, 2.0), (3.5, 5.0, 9.0), strict=False):
+        case = f"{ours.removeprefix('locus-mysql, ')}, n={size}"
+        for what, wanted in (("load", load), ("load and save", turn)):
+            measured = times_faster("turn" if what != "load" else what, size, built_in, ours)
+            yield Target(f"{what}, times faster than Locus' built-in", case, "≥", wanted, measured)
+        yield Target("load, of the floor", case, "≤", 1.3, of("load", size, floor_of(ours), ours))
+
+
 TARGETS: tuple[Target, ...] = (
     *_by_size(
         "save, times faster than Locus' built-in",
@@ -141,6 +153,12 @@ TARGETS: tuple[Target, ...] = (
         lambda size: times_faster("load", size, BUILT_IN),
     ),
     *_by_size("load, of the floor", ("≤",) * 4, (1.5, 1.5, 1.3, 1.3), lambda size: of("load", size, FLOOR)),
+    *(
+        target
+        for library in (OURS, OURS_BLOCKING)
+        for kind in (IN_TURN, COLD)
+        for target in _in_other_processes(library, kind)
+    ),
     *_by_size(
         "save, of PgCheckpointer's",
         ("≤", "<", "<", "<"),

@@ -37,8 +37,6 @@ async def _figures(dsn: str) -> dict[str, float]:
         with fresh_database(dsn) as own:
             async with MySQLCheckpointer(dsn=own) as cached, MySQLCheckpointer(dsn=own, cache_bytes=0) as uncached:
                 floor = ConnectorFloor(own)
-                await floor.open()
-                await floor.make_tables()
                 times = await _times(cached, uncached, floor, await agent_state(size))
                 await floor.close()
         for what in ("save", "load"):

@@ -1,4 +1,4 @@
-"""What all operations stand on: the options, the statements, and what this process remembers of its threads."""
+"""What all operations need: the options, the statements, and what this process remembers of its threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Removing what is old, expired or needed no more, as generators that do no I/O."""
+"""Removing what is old, has expired, or is no longer needed, as generators that do no I/O."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..errors import InvalidInput, LocusMySQLError, Unavailable
 from .base import OperationsBase
 from .rows import Change, as_sql_time, rewritten
 
-#: A save in this many, by chance, also removes threads that have expired, if threads expire.
+#: One save in this many, by chance, also removes threads that have expired, if threads expire at all.
 SAVES_PER_CLEANING = 64
 
 #: Expired threads removed at once by a save.
 CLEANED_PER_SAVE = 10
 
-#: A save in this many, by chance, also indexes the text of checkpoints saved since that was last done.
+#: One save in this many, by chance, also indexes the text of the checkpoints saved since that was last done.
 SAVES_PER_INDEXING = 32
 
 #: Checkpoints whose text is indexed at once by a save.
@@ -29,7 +29,7 @@ INDEXED_PER_SAVE = 2 * SAVES_PER_INDEXING
 #: Threads looked up at a time.
 PAGE = 100
 
-#: How often a rewrite is begun anew because the thread was changed meanwhile.
+#: How many times a rewrite is tried, as it begins anew if the thread was changed meanwhile.
 _REWRITES = 10
 
 #: An age that no thread has, in microseconds: a thousand years.
@@ -50,7 +50,7 @@ class CleaningOperations(OperationsBase):
             change: Gives the new states. It may be asked again for the same checkpoint.
 
         Raises:
-            Unavailable: The thread was being written to all the time.
+            Unavailable: Somebody wrote to the thread during every try.
             CorruptCheckpoint: A row of the thread is damaged; nothing was changed.
         """
         threads, settled = self.sql.threads, self.sql.settled
@@ -86,8 +86,8 @@ class CleaningOperations(OperationsBase):
     def vacuum(self, tenant: str, older_than_days: float = 30) -> Operation[int]:
         """Remove a tenant's old checkpoints, a few threads at a time; returns how many.
 
-        A thread not saved to for that long goes whole. Others lose checkpoints older than that, never the newest.
-        Expired threads go too, and rows that nothing needs any more.
+        A thread that was not saved to for that long goes whole. Others lose the checkpoints that are older than that,
+        but never the newest. Threads that have expired go too, and so do rows that nothing needs any more.
         """
         age_us = _age_us(older_than_days)
         yield from self._adopt_orphans(tenant)
@@ -108,8 +108,8 @@ class CleaningOperations(OperationsBase):
     def forget_tenant(self, tenant: str) -> Operation[int]:
         """Delete all of a tenant's threads, one at a time; returns how many checkpoints there were.
 
-        Its name stays for up to a quarter of an hour, and until the next clean-up, beside the random tokens by which
-        deletes are recognised that were carried out already.
+        The tenant's name stays a little longer, beside the random tokens by which a repeated delete is recognised:
+        these are kept for a quarter of an hour, and then until the next clean-up.
         """
         removed = 0
         while True:
@@ -140,7 +140,7 @@ class CleaningOperations(OperationsBase):
         return results.named("unname").affected
 
     def _sweep(self, tenant: str, thread_id: str) -> Operation[None]:
-        """Remove all that no checkpoint of a thread needs any more."""
+        """Remove everything that no checkpoint of a thread needs any more."""
         try:
             yield Batch.named(
                 self.sql.threads.lock(tenant, thread_id, os.urandom(16)),
@@ -151,7 +151,7 @@ class CleaningOperations(OperationsBase):
             return
 
     def _adopt_orphans(self, tenant: str) -> Operation[None]:
-        """Give threads back their rows, if they have checkpoints and no row: damage may have left them so."""
+        """Give threads that have checkpoints but no row their rows back. Only damage can have left them so."""
         while True:
             (page,) = yield Batch.of(self.sql.threads.orphaned(tenant, PAGE))
             for (thread_id,) in page.rows:
@@ -196,9 +196,10 @@ class CleaningOperations(OperationsBase):
                 return removed
 
     def housekeeping(self, tenant: str, thread_id: str, *, added_text: bool, sweep: bool) -> Operation[None]:
-        """What a save does for its thread if need be, and for others by chance, as a process may end after a few saves.
+        """What a save does after it for its thread where necessary, and now and then for others.
 
-        The save itself is done by then: what fails here is logged, and done by another one.
+        When that is, is left to chance, because a process may end after a few saves. The save itself has been carried
+        out by then, so a failure is only logged, and another save does what was not done.
         """
         try:
             if sweep:
@@ -215,7 +216,7 @@ class CleaningOperations(OperationsBase):
 
 
 def its_turn(one_in: int) -> bool:
-    """Whether this save, of so many, is the one to do something for the others."""
+    """Whether this is the one save in so many that does something for the others as well."""
     return random() * one_in < 1  # noqa: S311 - spreads work, guards no secret
 
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from ..engine.at_fork import tell_at_fork
 from .coding.codec import EncodedState
-from .coding.delta import Lineage, follows
+from .coding.delta import Held, Lineage, follows
 from .coding.digests import HashedLogs, size_bytes
 
 #: Threads remembered at once; those unused for longest are forgotten first, which costs their next save a whole state.
@@ -58,8 +58,9 @@ class Snapshot:
         lineages: Of the state last loaded and of the one last saved: a state goes on from either.
         newest: The lineage of the thread's newest checkpoint; empty if it is not known.
         version: The thread's version when all these lineages were there. As long as it is, nobody has written to it.
-        shared: Whether another process had written to the thread when it was last loaded. Then another one is likely to
-            have by the next load as well, as where workers take turns, and asking for the version is a round trip more.
+        shared: Whether another process had written to the thread when it was last loaded; None if it was never loaded
+            again. If so, another one is likely to have by the next load as well, as where workers take turns, and
+            asking for the version first is a round trip more.
         state: The newest state, if it is kept.
         stamp: Tells this snapshot from others of the thread; given by the memory.
     """
@@ -67,9 +68,16 @@ class Snapshot:
     lineages: tuple[Lineage, ...] = ()
     newest: Lineage = ()
     version: bytes | None = None
-    shared: bool = False
+    shared: bool | None = None
     state: KeptState | None = None
     stamp: int = 0
+
+    @property
+    def held(self) -> Held | None:
+        """The newest state, if it is kept."""
+        if self.state is None or not self.newest:
+            return None
+        return Held(self.newest, self.state.hashed, self.state.encoded)
 
     def lineage_for(self, hashed: HashedLogs) -> Lineage:
         """The lineage that a state with these logs most likely goes on from; empty if none is known."""
@@ -84,7 +92,7 @@ class Snapshot:
     def after_loading_newest(self, lineage: Lineage, version: bytes, state: KeptState) -> Snapshot:
         """The thread as it was when its newest checkpoint was read."""
         if version != self.version:  # whether the lineages known before still are there is not known
-            return Snapshot((lineage,), lineage, version, self.version is not None, state)
+            return Snapshot((lineage,), lineage, version, None if self.version is None else True, state)
         if state.memo is None and self.state is not None:
             state = replace(state, memo=self.state.memo, memo_bytes=self.state.memo_bytes)
         return Snapshot(self._with(lineage), lineage, version, False, state)
@@ -140,6 +148,7 @@ class ThreadMemory:
         self._states: OrderedDict[ThreadKey, KeptState] = OrderedDict()
         self._states_bytes = 0
         self._stamps = 0
+        self._shared = False
         self._forgettings = 0
         self._lock = threading.Lock()
 
@@ -163,6 +172,11 @@ class ThreadMemory:
             known = self._known(key)
             if known.stamp == before.stamp or (known.stamp > 0 and _is_later(after, known)):
                 self._put(key, after)
+                self._shared = self._shared if after.shared is None else after.shared
+
+    def is_shared(self, snapshot: Snapshot) -> bool:
+        """Whether another process is likely to have written to a thread; for want of better, as to the one before."""
+        return self._shared if snapshot.shared is None else snapshot.shared
 
     def delete_checkpoint(self, key: ThreadKey, before: Snapshot, seq: int | None, version: bytes | None) -> None:
         """Forget a checkpoint that was deleted, whatever else was remembered of the thread meanwhile.

@@ -1,4 +1,4 @@
-"""What operations tell of checkpoints."""
+"""What operations return about checkpoints, and how it is made from rows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class HistoryEntry(TypedDict):
 
 
 class DiskUsage(TypedDict):
-    """What checkpoints take on the server, indexes left out."""
+    """The space that checkpoints take on the server, without indexes."""
 
     threads: int
     checkpoints: int
@@ -72,7 +72,7 @@ class Health(TypedDict):
 
 
 def checkpoint_info(row: Row) -> CheckpointInfo:
-    """From a row of thread, id, metadata and time.
+    """Made from a row of thread, id, metadata and time.
 
     Raises:
         CorruptCheckpoint: The metadata is damaged.
@@ -88,7 +88,7 @@ def checkpoint_info(row: Row) -> CheckpointInfo:
 
 
 def history_entry(thread_id: str, row: Row) -> HistoryEntry:
-    """From a row of id, parent's id, time, bytes and metadata. Raises as `checkpoint_info` does."""
+    """Made from a row of id, parent's id, time, bytes and metadata. Raises as `checkpoint_info` does."""
     checkpoint_id, parent_id, created_at, size, metadata = row
     return HistoryEntry(
         checkpoint_id=cast(str, checkpoint_id),
@@ -100,7 +100,7 @@ def history_entry(thread_id: str, row: Row) -> HistoryEntry:
 
 
 def checkpoints_of(rows: Sequence[Row]) -> list[list[Row]]:
-    """The rows of the statements that load several checkpoints, for each checkpoint."""
+    """The rows of a statement that loads several checkpoints, grouped by checkpoint."""
     return [list(group) for _, group in groupby(rows, key=lambda row: (row[0], row[1]))]
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from ..dialect.checkpoints.maintenance import PlacedRow
 from ..dialect.checkpoints.saving import NewRow
 from ..drivers.interface import Row
 from .coding.codec import EncodedState
-from .coding.delta import Lineage, StoredRow, assemble, encode_delta, extend
+from .coding.delta import Held, Lineage, NotHeld, StoredRow, assemble, encode_delta, extend
 from .coding.digests import hash_logs
 from .new import NewCheckpoint
 
@@ -19,14 +19,39 @@ from .new import NewCheckpoint
 Change: TypeAlias = Callable[[str, bytes], NewCheckpoint]
 
 
-def assemble_rows(rows: Sequence[Row], thread_id: str) -> tuple[EncodedState, Lineage]:
-    """A state and its lineage, from rows that begin with seq, token and payload, newest first.
+def assemble_rows(
+    rows: Sequence[Sequence[Any]], thread_id: str, held: Held | None = None
+) -> tuple[EncodedState, Lineage]:
+    """A state and its lineage, from rows that begin with seq, token and payload, newest first. See `delta.assemble`."""
+    return assemble([StoredRow(*row[:3]) for row in rows], thread_id, held)
+
+
+def rows_since(found: Sequence[Sequence[Any]], held: Held) -> list[StoredRow]:
+    """The rows of the newest checkpoint, newest first, without payloads from where a state is held that it builds on.
+
+    Args:
+        found: What was saved since that state, as the statement of that name tells.
+        held: The state.
 
     Raises:
-        CorruptCheckpoint: A row is damaged, or the rows do not belong together.
+        NotHeld: The state is no longer there, or the newest checkpoint does not build on it.
     """
-    stored = [StoredRow(cast(int, row[0]), cast(bytes, row[1]), cast(bytes, row[2])) for row in rows]
-    return assemble(stored, thread_id)
+    known = held.lineage[0]
+    if not found or found[-1][1] != known.seq or found[-1][3] != known.token:
+        raise NotHeld
+    there = {row[1]: row for row in found}
+    seq: int | None = next((row[1] for row in found if row[5]), None)
+    rows = []
+    while seq is not None and seq in there:
+        _, _, base_seq, token, payload, _ = there[seq]
+        rows.append(StoredRow(seq, token, payload))
+        if payload is None or base_seq == seq:
+            return rows
+        seq = base_seq if base_seq is not None and base_seq < seq else None
+    base = next((row for row in held.lineage if row.seq == seq), None)
+    if base is None:
+        raise NotHeld
+    return [*rows, StoredRow(base.seq, base.token, None)]
 
 
 def rewritten(

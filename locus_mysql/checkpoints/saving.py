@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import cast
 from uuid import uuid4
 
 from ..database.arguments import check_checkpoint_id, check_limit, check_thread_id, encode_metadata
 from ..dialect import Statement
+from ..dialect.checkpoints.loading import rows_of
 from ..dialect.checkpoints.saving import NewRow
 from ..dialect.template import KEPT_S
+from ..drivers.interface import Row
 from ..engine.operation import Batch, Duplicate, Operation, Outdated, Results
 from ..errors import InvalidInput, SchemaMismatch, ThreadExists
 from .cleaning import CleaningOperations
 from .coding.codec import EncodedState
-from .coding.delta import Delta, StoredRow, assemble, encode_delta, extend, rows_needed
+from .coding.delta import Delta, Held, Lineage, NotHeld, StoredRow, assemble, encode_delta, extend, rows_needed
 from .coding.digests import hash_logs
 from .memory import KeptState, Snapshot
 from .new import NewCheckpoint
-from .rows import assemble_rows
+from .rows import assemble_rows, rows_since
 
 
 class SavingOperations(CleaningOperations):
@@ -152,50 +155,80 @@ class SavingOperations(CleaningOperations):
     def load(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[EncodedState | None]:
         """A checkpoint's state, or the newest; None if there is none.
 
-        One round trip; a second one if another process wrote to a thread whose newest checkpoint this process knew.
+        One round trip; a second one if another process wrote to a thread whose newest checkpoint this process knew, and
+        is not known to do so; if the newest checkpoint was deleted; or if the state builds on more rows than one
+        statement reads.
         """
         check_thread_id(thread_id)
-        key = (tenant, thread_id)
-        before = self.memory.snapshot(key)
-        if checkpoint_id is not None:
-            check_checkpoint_id(checkpoint_id)
-        else:
-            state = yield from self._load_newest_known(tenant, thread_id, before)
-            if state is not None:
-                return state
-        (found,) = yield Batch.of(self.sql.checkpoints.load(tenant, thread_id, checkpoint_id))
-        if not found.rows:
-            if checkpoint_id is None:
-                self.memory.forget(key, before)
-            return None
-        state, lineage = assemble_rows(found.rows, thread_id)
-        version = cast(bytes, found.rows[0][3])
+        before = self.memory.snapshot((tenant, thread_id))
         if checkpoint_id is None:
-            kept = _kept(state, before)
-            self.memory.remember(key, before, before.after_loading_newest(lineage, version, kept))
-        else:
-            self.memory.remember(key, before, before.after_loading(lineage, version))
+            state = yield from self._load_newest_known(tenant, thread_id, before)
+            return state or (yield from self._load_newest(tenant, thread_id, before))
+        one = self.sql.loading.named(tenant, thread_id, check_checkpoint_id(checkpoint_id))
+        every = self.sql.loading.all_rows(tenant, thread_id, checkpoint_id)
+        rows = yield from self._read(one, every)
+        if not rows:
+            return None
+        state, lineage = assemble_rows(rows, thread_id)
+        self.memory.remember((tenant, thread_id), before, before.after_loading(lineage, _version(rows)))
         return state
 
-    def _load_newest_known(self, tenant: str, thread_id: str, before: Snapshot) -> Operation[EncodedState | None]:
-        """The newest state, if this process has it or knows its rows, and nobody wrote to the thread since."""
-        version, lineage = before.version, before.newest
-        if version is None or before.shared or not lineage:
+    def _load_newest(self, tenant: str, thread_id: str, before: Snapshot) -> Operation[EncodedState | None]:
+        """The newest state, whatever this process knows of the thread."""
+        every = self.sql.loading.all_rows(tenant, thread_id, None)
+        rows = yield from self._read(self.sql.loading.newest(tenant, thread_id), every)
+        if not rows:
+            self.memory.forget((tenant, thread_id), before)
             return None
-        if before.state is not None:
+        state, lineage = assemble_rows(rows, thread_id)
+        self._remember_newest(tenant, thread_id, before, state, lineage, _version(rows))
+        return state
+
+    def _load_since(self, tenant: str, thread_id: str, before: Snapshot, held: Held) -> Operation[EncodedState | None]:
+        """The newest state, if it builds on what this process has."""
+        (found,) = yield Batch.of(self.sql.loading.since(tenant, thread_id, held.lineage[0].seq))
+        try:
+            state, lineage = assemble(rows_since(found.rows, held), thread_id, held)
+        except NotHeld:
+            return None
+        self._remember_newest(tenant, thread_id, before, state, lineage, cast(bytes, found.rows[0][0]))
+        return state
+
+    def _read(self, one: Statement, every: Statement) -> Operation[Sequence[Row]]:
+        """A checkpoint's rows by the statement that reads a few of them, or else by the one that reads every one."""
+        (found,) = yield Batch.of(one)
+        rows: Sequence[Row] | None = rows_of(found.rows[0]) if found.rows else ()
+        if rows is None:
+            (found,) = yield Batch.of(every)
+            rows = found.rows
+        return rows
+
+    def _load_newest_known(self, tenant: str, thread_id: str, before: Snapshot) -> Operation[EncodedState | None]:
+        """The newest state, if what this process knows of the thread is enough to tell it."""
+        version, lineage, held = before.version, before.newest, before.held
+        if version is None or not lineage:
+            return None
+        if self.memory.is_shared(before):
+            return None if held is None else (yield from self._load_since(tenant, thread_id, before, held))
+        if held is not None:
             (found,) = yield Batch.of(self.sql.threads.unchanged(tenant, thread_id, version))
-            return before.state.encoded if found.rows else None
+            return held.state if found.rows else None
         rows = rows_needed(lineage)
         seqs = [ancestor.seq for ancestor in rows]
-        (found,) = yield Batch.of(self.sql.checkpoints.load_rows(tenant, thread_id, version, seqs))
+        (found,) = yield Batch.of(self.sql.loading.rows(tenant, thread_id, version, seqs))
         if len(found.rows) < len(seqs):
             return None
         payloads = [cast(bytes, row[0]) for row in found.rows]
         stored = [StoredRow(row.seq, row.token, payload) for row, payload in zip(rows, payloads, strict=True)]
         state, _ = assemble(stored, thread_id)
-        kept = _kept(state, before)
-        self.memory.remember((tenant, thread_id), before, before.after_loading_newest(lineage, version, kept))
+        self._remember_newest(tenant, thread_id, before, state, lineage, version)
         return state
+
+    def _remember_newest(
+        self, tenant: str, thread_id: str, before: Snapshot, state: EncodedState, lineage: Lineage, version: bytes
+    ) -> None:
+        kept = KeptState(state, hash_logs(state, before.state.hashed if before.state else {}))
+        self.memory.remember((tenant, thread_id), before, before.after_loading_newest(lineage, version, kept))
 
     def exists(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Whether the checkpoint, or any of the thread, is there. One round trip."""
@@ -314,5 +347,6 @@ class SavingOperations(CleaningOperations):
         return True
 
 
-def _kept(state: EncodedState, before: Snapshot) -> KeptState:
-    return KeptState(state, hash_logs(state, before.state.hashed if before.state else {}))
+def _version(rows: Sequence[Row]) -> bytes:
+    """The thread's version when these rows were read."""
+    return cast(bytes, rows[0][3])

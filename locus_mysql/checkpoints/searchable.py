@@ -1,4 +1,4 @@
-"""Which text of a state is searched: only what a save adds, so that the index grows with the conversation."""
+"""Which text of a state is indexed: only what its save adds, so that the index grows with the conversation."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any, TypeAlias
 
 from .coding.delta import Delta
 
-#: Ends the part of a text that states which follow share. What stands after it goes when the checkpoint goes.
+#: Ends the part of a text that the states that follow share. What comes after it goes when the checkpoint goes.
 SHARED_TEXT_END = "\x1e"
 
-#: Of one message, or other text, only this many characters are searched.
+#: How many characters of one message, or of another text, are searched.
 CHARACTERS_PER_TEXT = 10_000
 
-#: What one save adds to the index is cut to this many characters.
+#: How many characters one save adds to the index at most.
 CHARACTERS_PER_SAVE = 1_000_000
 
-#: Of a query, only this many words and phrases count for the score of a hit.
+#: How many words and phrases of a query count for the score of a hit.
 PARTS_SCORED = 16
 
 #: A phrase, or what stands between blanks and ASCII punctuation. A part need not be what MySQL takes for one word.
@@ -28,7 +28,7 @@ TextOf: TypeAlias = Callable[[Mapping[str, Any], Delta], tuple[str, bool]]
 
 
 def text_of_plain(state: Mapping[str, Any], delta: Delta) -> tuple[str, bool]:
-    """All text in a state's lists, as far as its parent does not have it, and the text of its other fields."""
+    """The text in a state's lists that its parent does not have, and the text of its other fields."""
     continues = not delta.discontinued and bool(delta.news)
     shared: list[str] = []
     head: list[str] = []
@@ -42,7 +42,7 @@ def text_of_plain(state: Mapping[str, Any], delta: Delta) -> tuple[str, bool]:
 
 
 def joined(texts: Iterable[str]) -> str:
-    """Texts as one, each cut to what is searched."""
+    """Texts joined to one, each cut to the length that is searched."""
     whole = "\n".join(text[:CHARACTERS_PER_TEXT] for text in texts)[:CHARACTERS_PER_SAVE]
     return whole.replace(SHARED_TEXT_END, " ").encode(errors="replace").decode()
 

@@ -44,7 +44,7 @@ def add_grants(parser: argparse.ArgumentParser) -> None:
     add_prefix(parser)
     add_family(parser)
     parser.add_argument("--database", required=True, help="the database that holds the tables")
-    parser.add_argument("--account", default="'agent'@'%%'", help="whom to grant, such as \"'agent'@'%%'\"")
+    parser.add_argument("--account", default="'agent'@'%'", help="whom to grant, such as \"'agent'@'%%'\"")
     parser.add_argument("--create", action="store_true", help="the account makes the tables itself")
 
 

@@ -16,12 +16,12 @@ from ..errors import ConfigError
 class Database:
     """One pool of connections for any number of stores, asynchronous and synchronous ones, in one MySQL database.
 
-    Each event loop has its own pool, and the threads of synchronous stores have one; nothing is opened before the first
-    call. It may be used after a fork.
+    Each event loop has a pool of its own, and the threads of synchronous stores share one. Nothing is opened before the
+    first call. A forked process may go on to use it, and gets connections of its own.
 
     Args:
-        where: A DSN, or a `MySQLConfig`; or give its options as keywords. Options of a store in it are the defaults of
-            the stores that are made with this.
+        where: A DSN, or a `MySQLConfig`; or give its options as keywords. Options of a store that are given here are
+            the defaults of the stores that use this database.
         options: Options of `MySQLConfig`.
 
     Raises:
@@ -77,7 +77,7 @@ class Database:
 def share(
     where: str | SecretStr | MySQLConfig | Database | None, options: Keywords
 ) -> tuple[Database, MySQLConfig, bool]:
-    """What a store stands on: the database, the store's options, and whether the store opened it and is to close it.
+    """What a store needs: its database, its options, and whether it opened the database itself and so must close it.
 
     Args:
         where: The first argument of the store.
@@ -91,7 +91,7 @@ def share(
 
 
 def described(config: ConnectionOptions) -> str:
-    """What is being talked to, without anything secret."""
+    """Which servers, which database and which driver, without anything secret."""
     where = ", ".join(str(endpoint) for endpoint in config.endpoints)
     return f"{where}/{config.database}, driver={config.driver!r}"
 

@@ -11,7 +11,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from ..errors import CorruptCheckpoint, InvalidInput
 
-#: Levels of nesting that every encoder and decoder used here can take.
+#: How many levels of nesting all the encoders and decoders used here can take.
 NESTING_LIMIT = 200
 
 _JSON_OBJECT = TypeAdapter(dict[str, JsonValue])
@@ -21,7 +21,7 @@ DIGITS_LIMIT = 4300
 
 _LONG_RUN = re.compile(rb"[0-9]{%d}" % (DIGITS_LIMIT + 1))
 
-#: JSON's escapes cannot tell these two characters from the one they encode together.
+#: Two characters that JSON's escapes cannot tell from the one character that they would stand for together.
 _SPLIT_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
@@ -47,9 +47,9 @@ def check_json_object(value: object, what: str) -> None:
 
 
 def encode_json(value: Any) -> bytes:
-    """Compact JSON text; ``NaN`` and infinities as JavaScript spells them.
+    """Compact JSON text, with ``NaN`` and infinities spelled as in JavaScript.
 
-    Lone surrogates have no UTF-8 form: text that holds one is written with ASCII escapes.
+    A lone surrogate has no form in UTF-8, so a text that holds one is written with ASCII escapes.
     """
     try:
         text = to_json(value, inf_nan_mode="constants")
@@ -82,7 +82,7 @@ def _encode_escaped(value: Any) -> bytes:
 
 
 def _may_hold_long_number(text: bytes) -> bool:
-    """Whether there is a run of digits too long for a number. Such a run covers a place that is looked at."""
+    """Whether there may be too many digits for a number. So long a run covers one of the places that are looked at."""
     for place in range(DIGITS_LIMIT, len(text), DIGITS_LIMIT):
         if text[place : place + 1].isdigit():
             around = text[place - DIGITS_LIMIT : place + DIGITS_LIMIT + 1]

@@ -13,7 +13,8 @@ from .arguments import check_tenant
 class Tenancy:
     """Tells the tenant of a call, in this order: a `scope` around it; ``tenant_of(thread_id)``; the fixed tenant.
 
-    As in Locus' ``PgCheckpointer``, a ``tenant_of`` that fails or finds none fails the call: never filed elsewhere.
+    As in Locus' ``PgCheckpointer``, the call fails if ``tenant_of`` fails or finds no tenant. So nothing is ever filed
+    under another tenant.
 
     Args:
         tenant: The fixed tenant.
@@ -29,7 +30,7 @@ class Tenancy:
 
     @contextmanager
     def scope(self, tenant: str) -> Iterator[None]:
-        """Every call inside the block, and inside tasks begun in it, belongs to this tenant."""
+        """Have every call inside the block, and in tasks begun inside it, belong to this tenant."""
         token = self._scope.set(check_tenant(tenant))
         try:
             yield

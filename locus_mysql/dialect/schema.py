@@ -9,7 +9,7 @@ from .statement import Statement
 #: What the comment of each of our tables begins with.
 LAYOUT_COMMENT = "locus-mysql layout "
 
-# Name and comment of each table there is, and the names of its indexes.
+# The name and the comment of each of the tables that is there, and the names of its indexes.
 DESCRIBE = """
 SELECT t.TABLE_NAME, t.TABLE_COMMENT,
        (SELECT GROUP_CONCAT(DISTINCT s.INDEX_NAME) FROM information_schema.STATISTICS s
@@ -49,7 +49,7 @@ class NeededIndex:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Tables that belong together. Equal ones are made, or checked, once for each `Database`.
+    """Tables that belong together. A `Database` makes, or checks, each schema once.
 
     Args:
         family: What they hold, in one word, such as ``agents``: stands in the comment of each, so that no family reads
@@ -75,12 +75,12 @@ class Schema:
         return f"{LAYOUT_COMMENT}{self.layout_version}, {self.family}"
 
     def describe(self) -> Statement:
-        """Name, comment and names of indexes of each table there is."""
+        """The name, the comment and the names of the indexes of each table that is there."""
         names = ", ".join(["%s"] * len(self.tables))
         return Statement(DESCRIBE.replace("{names}", names).strip(), self.names)
 
     def create(self) -> tuple[Statement, ...]:
-        """Make the tables that are missing; safe to run by many processes at once."""
+        """Make the tables that are missing. Many processes may run this at once."""
         return tuple(
             Statement(f"CREATE TABLE IF NOT EXISTS `{table.name}` {table.definition}\n  COMMENT='{self.comment}'")
             for table in self.tables

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-#: Whether what begins with this word is answered with rows, if perhaps none. A statement that begins with WITH must
-#: read: one that writes can have its WITH further in.
+#: Whether a statement that begins with this word is answered with a set of rows, which may be empty. One that begins
+#: with WITH must read; one that writes can have its WITH further in.
 _BRINGS_ROWS = {
     **dict.fromkeys(("SELECT", "WITH", "SHOW"), True),
     **dict.fromkeys(("INSERT", "REPLACE", "UPDATE", "DELETE", "START", "COMMIT", "ROLLBACK", "SET", "DO"), False),
@@ -32,9 +32,9 @@ class Statement:
 
     @property
     def brings_rows(self) -> bool | None:
-        """Whether its answer has rows, if perhaps none; None if its first word does not tell.
+        """Whether its answer is a set of rows, which may be empty; None if its first word does not tell.
 
-        So that a driver notices an answer that cannot be this statement's.
+        By this a driver notices an answer that cannot be this statement's.
         """
         return _brings_rows(self.sql)
 

@@ -7,22 +7,23 @@ from collections.abc import Mapping
 #: A thread that has not expired, and a row of it that an expiry did not leave behind. For aliases ``t`` and ``c``.
 LIVE = "(t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6)) AND c.seq >= t.first_seq"
 
-#: How long it can be told that an operation was carried out, in seconds. Nothing is repeated for as long: see
-#: ``retry_deadline_s``.
+#: For how long an operation that was carried out can be recognised, in seconds. No operation is repeated for as long:
+#: see ``retry_deadline_s``.
 KEPT_S = 900
 
-#: A row that may still be saved again by mistake: whoever removes it leaves its token. For the alias ``c``.
+#: A row so young that a repeated save might make it again: whoever removes it leaves its token. For the alias ``c``.
 YOUNG = f"c.created_at > UTC_TIMESTAMP(6) - INTERVAL {KEPT_S} SECOND"
 
 #: An unnamed row that no state needs: neither its payload nor its text.
 HOLLOW = "{0}.checkpoint_id IS NULL AND {0}.base_seq IS NULL AND {0}.search_text IS NULL AND {0}.pending_text IS NULL"
 
-#: Taking the name from a row. Of its text, only what states that follow share stays: what stands before the separator.
+#: Taking the name from a row. Of its text, only what the states that follow share is kept: what is before the
+#: separator.
 UNNAMED = """{0}.checkpoint_id = NULL, {0}.metadata = NULL, {0}.metadata_keys = NULL, {0}.oldest_at = NULL,
        {0}.search_text = NULLIF(SUBSTRING_INDEX({0}.search_text, CHAR(30 USING utf8mb4), 1), ''),
        {0}.pending_text = NULLIF(SUBSTRING_INDEX({0}.pending_text, CHAR(30 USING utf8mb4), 1), '')"""
 
-#: The aliases of tables that `HOLLOW` and `UNNAMED` are told of in templates: ``{HOLLOW[x]}``.
+#: The aliases with which templates may use `HOLLOW` and `UNNAMED`, as in ``{HOLLOW[x]}``.
 ALIASES = "ckx"
 
 

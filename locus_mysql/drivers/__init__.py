@@ -1,1 +1,1 @@
-"""The client libraries, each behind the protocols in `base`. Importing this package imports none of them."""
+"""The client libraries, each behind the protocols in `interface`. Importing this package imports none of them."""

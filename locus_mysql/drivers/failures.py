@@ -10,20 +10,20 @@ from ..errors import ConfigError, DriverMissing, LocusMySQLError
 from .interface import ConnectionLost, DriverError, ServerError
 from .login.tls import NoTLSOffered
 
-#: Numbers by which the server says goodbye: it shuts down, was told to kill the connection, or closes it as
-#: idle or unreadable. https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
+#: Numbers of the errors that the server sends before it closes a connection: because it shuts down, was told to
+#: kill the connection, or finds it idle or unreadable. https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
 _GOODBYES = frozenset((1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031))
 
 #: Errors after which the server closes the connection: packet too large, packets out of order, malformed
 #: packet.
 _LAST_WORDS = frozenset((1153, 1156, 1835))
 
-#: Connector/Python's timeouts carry 3024, the server's number for a query that ran too long.
+#: Connector/Python gives its own time-outs the number 3024, which is the server's for a query that ran too long.
 _TIMEOUTS = frozenset(("ReadTimeoutError", "WriteTimeoutError", "ConnectionTimeoutError"))
 
 
 def translate(error: Exception, endpoint: Endpoint, *, connecting: bool = False) -> Exception:
-    """The exception of ours that stands for a library's. Raise it ``from None``: theirs may hold packets.
+    """Our exception in place of a library's. Raise it ``from None``, as the library's may hold parts of packets.
 
     Args:
         error: What the library raised.
@@ -75,7 +75,7 @@ def _server_message(error: Exception) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Why, in words that hold no part of a packet."""
+    """Why the call failed, in words that hold no part of a packet."""
     if isinstance(error, TimeoutError) or type(error).__name__ in _TIMEOUTS:
         return "no answer within the time limit"
     numbered = getattr(error, "errno", None) or (error.args and isinstance(error.args[0], int) and error.args[0])
@@ -93,7 +93,7 @@ def _certificate_problem(error: Exception) -> str:
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
     current: BaseException | None = error
-    for _ in range(8):  # a chain can be a ring
+    for _ in range(8):  # a chain of causes can be a ring, so it is not followed for ever
         if current is None:
             return
         yield current

@@ -31,7 +31,7 @@ class Result:
         rows: What it found.
         affected: How many rows it changed.
         last_insert_id: What ``LAST_INSERT_ID`` gives after it.
-        columns: How many columns the answer had, none if it was no set of rows. No part of the comparison with others.
+        columns: How many columns the answer had; 0 if it was not a set of rows. Comparing two results leaves this out.
     """
 
     rows: Sequence[Row] = ()
@@ -63,7 +63,7 @@ class ConnectionLost(DriverError):
 
     Args:
         message: What was being done, and how it failed.
-        connecting: True when no connection was made, so nothing was sent.
+        connecting: True if no connection was made, so that no statement was sent.
     """
 
     def __init__(self, message: str, *, connecting: bool = False) -> None:
@@ -98,11 +98,12 @@ class SyncConnection(Protocol):
         """True once the connection was closed, aborted or lost: it must not be used again."""
 
     def execute(self, statements: Sequence[Statement]) -> list[Result]:
-        """Send the statements in one packet and return one result each; the first error ends the rest.
+        """Send the statements in one packet, and return a result for each. The first error ends the rest.
 
-        Without ``config.pipeline`` they go one by one. After a `ServerError` the connection can be used again
-        unless ``closed`` is set, and a transaction that was open still is. An answer that is not one result for each
-        statement, of the shape it expects (`Statement.brings_rows`), is a `ConnectionLost`.
+        Without ``config.pipeline`` they are sent one by one. After a `ServerError` the connection can be used again
+        unless ``closed`` is set, and a transaction that was open is still open. `ConnectionLost` is also raised if the
+        answer is not one result for each statement, with or without rows as the statement says
+        (`Statement.brings_rows`).
         """
 
     def ping(self) -> None:
@@ -112,10 +113,10 @@ class SyncConnection(Protocol):
         """Say goodbye and close; never raises."""
 
     def abort(self) -> None:
-        """Drop the socket at once, in whatever state it is; never raises, never waits."""
+        """Drop the socket at once, whatever state it is in. Never raises, never waits."""
 
     def interrupt(self) -> None:
-        """End a call that another thread is making: it raises `ConnectionLost` at once. Never raises, never waits."""
+        """End a call that another thread is making, which then raises `ConnectionLost`. Never raises, never waits."""
 
 
 class AsyncConnection(Protocol):
@@ -145,8 +146,8 @@ class Driver(Protocol):
     """Opens connections through one client library.
 
     The library is imported by `connect` and `connect_async`, or by a factory that `register_driver` was
-    given, never when this package is imported. A driver without a blocking side says so by an attribute ``blocks``
-    that is False.
+    given, never when this package is imported. A driver that has no blocking side has an attribute ``blocks`` that
+    is False.
     """
 
     name: str
@@ -157,8 +158,9 @@ class Driver(Protocol):
         Raises:
             ServerError: The server refused the user, the database or the session's settings.
             ConnectionLost: The server could not be reached.
-            SetupError: Its subclass says what to correct: the server is none we support, offers no TLS or a
-                certificate that is not trusted, the library is missing, or has no such side.
+            SetupError: Something must be corrected, and the subclass says what: the server is not one that is
+                supported, offers no TLS or has a certificate that is not trusted; or the library is missing, or cannot
+                make blocking calls.
         """
 
     async def connect_async(self, config: ConnectionOptions, endpoint: Endpoint) -> AsyncConnection:

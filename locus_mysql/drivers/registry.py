@@ -21,7 +21,7 @@ _drivers: dict[str, Driver] = {
 
 
 def register_driver(name: str, driver: Driver) -> None:
-    """Make ``ConnectionOptions(driver=name)`` use a driver from outside; one of the same name is replaced.
+    """Make ``ConnectionOptions(driver=name)`` use a driver from outside. It replaces one that has the same name.
 
     Args:
         name: The name to configure.
@@ -31,7 +31,7 @@ def register_driver(name: str, driver: Driver) -> None:
 
 
 def find_driver(name: str) -> Driver:
-    """The driver of a name. Its library is looked for, not imported.
+    """The driver that has a name. Whether its library is installed is checked without importing it.
 
     Raises:
         ConfigError: No driver has this name.
@@ -55,5 +55,5 @@ def find_driver(name: str) -> Driver:
 def _is_installed(module: str | None) -> bool:
     try:
         return module is None or find_spec(module) is not None
-    except (ImportError, ValueError):  # the parent package is missing, or is none
+    except (ImportError, ValueError):  # the parent package is missing, or is not a package
         return False

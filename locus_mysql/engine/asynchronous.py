@@ -35,7 +35,9 @@ class AsyncEngine:
         self._topology = Topology(config.endpoints)
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPool] = WeakKeyDictionary()
         self._abandoned: list[object] = []
-        self._lock = threading.Lock()  # of _pools: loops of other threads open theirs meanwhile
+        self._lock = (
+            threading.Lock()
+        )  # guards _pools: the event loops of other threads open pools of their own at the same time
         self._ready: set[tuple[Schema, DDLMode]] = set()
         self._reached = False
         tell_at_fork(self)
@@ -45,11 +47,11 @@ class AsyncEngine:
 
         Args:
             operation: What to do.
-            schema: The tables it needs; they are made or checked before the first operation that does.
-            ddl_mode: Whether they may be made: see `ensure_schema`.
+            schema: The tables it needs. They are made or checked before the first operation that needs them.
+            ddl_mode: Whether they may be made; see `ensure_schema`.
 
         Raises:
-            LocusMySQLError: What to do is in the message.
+            LocusMySQLError: Its message says what to do.
         """
         if schema is not None and (schema, ddl_mode) not in self._ready:
             await self._drive(ensure_schema(self._config, schema, ddl_mode))
@@ -72,7 +74,7 @@ class AsyncEngine:
     def begin_in_child(self) -> None:
         """After a fork: leave the parent's pools alone, and the lock, which a thread of the parent may hold for ever.
 
-        The pools are not freed, as freeing might speak on their connections.
+        The pools are not freed, because a library might send something on their connections when these are freed.
         """
         self._abandoned.append(self._pools)
         self._pools = WeakKeyDictionary()
@@ -140,6 +142,6 @@ async def _carry_out(connection: AsyncConnection, batch: Batch, retry: Retry) ->
         if is_transaction(batch) and not connection.closed:
             try:
                 await connection.execute((ROLLBACK,))
-            except DriverError:  # the transaction may be open still: nobody else may go on in it
+            except DriverError:  # the transaction may still be open, and nobody else may go on in it
                 connection.abort()
         raise

@@ -1,4 +1,4 @@
-"""Engines begin anew in a forked child: without the parent's connections, and its locks, maybe held."""
+"""Engines begin anew in a forked child, without the parent's connections, and without its locks, which may be held."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Protocol
 
 
 class Forked(Protocol):
-    """What has something that a child must not share."""
+    """An object that has something which a forked child must not share."""
 
     def begin_in_child(self) -> None:
-        """Called in a child before anything else; must wait for nothing."""
+        """Called in the child before anything else. It must not wait for anything."""
 
 
 _told: weakref.WeakSet[Forked] = weakref.WeakSet()
 
 
 def tell_at_fork(one: Forked) -> None:
-    """Have it begin anew in each child, as long as it lives."""
+    """Have the object begin anew in each forked child, for as long as the object exists."""
     _told.add(one)
 
 

@@ -14,10 +14,10 @@ DDLMode: TypeAlias = Literal["create", "validate", "off"]
 
 
 def ensure_schema(config: ConnectionOptions, schema: Schema, ddl_mode: DDLMode) -> Operation[None]:
-    """See that tables are there and ours; make those that are missing if that is allowed.
+    """Make sure that the tables are there and are ours; make those that are missing if that is allowed.
 
     Args:
-        config: Names the database, for messages.
+        config: Its name of the database stands in messages.
         schema: The tables.
         ddl_mode: ``create`` makes missing tables, ``validate`` only checks, ``off`` does neither.
 
@@ -50,7 +50,7 @@ def has_tables(schema: Schema) -> Operation[bool]:
 
 
 def no_tables(config: ConnectionOptions, missing: Sequence[str]) -> SchemaMismatch:
-    """The error of one who may not make the tables that are missing."""
+    """The error to raise where tables are missing that may not be made."""
     return SchemaMismatch(
         f"Database {config.database!r} has no table {' and no '.join(map(repr, missing))}. Make the tables with "
         "the output of `python -m locus_mysql schema`, or set ddl_mode='create'."

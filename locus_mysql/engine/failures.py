@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 # Numbers: https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
 DUPLICATE = 1062
 
-#: What the guards of batches fail with: "Invalid JSON text", which they give where a lock was not had.
+#: The error by which the guards of batches fail where a lock was not taken: "Invalid JSON text".
 GUARD_FAILED = 3141
 
-#: Somebody ended the statement with ``KILL QUERY``; the same may be carried out when it is sent again.
+#: Somebody ended the statement with ``KILL QUERY``. It may succeed when it is sent again.
 INTERRUPTED = 1317
 
-#: The transaction was undone; the same again may succeed.
+#: The transaction was undone. It may succeed when it is tried again.
 CONTENTION = frozenset(
     {
         1205,  # lock wait timeout
@@ -46,7 +46,7 @@ CONTENTION = frozenset(
 #: The server takes no more connections for the moment.
 CROWDED = frozenset({1040, 1203, 1226})
 
-#: The server takes no writes: perhaps a replica, or a primary that moved.
+#: The server takes no writes. It may be a replica, or have been the primary before.
 READ_ONLY = frozenset({1290, 1792, 1836, 3100})
 
 _AUTHENTICATION = frozenset({1045, 1251, 1698, 1820, 1862, 3118, 3955})
@@ -57,7 +57,7 @@ _PACKET = frozenset({1153, 1301, 3038})
 
 
 def may_pass(error: DriverError, config: ConnectionOptions) -> bool:
-    """Whether the same may succeed when tried again."""
+    """Whether what failed with this error may succeed when it is tried again."""
     if isinstance(error, NoPrimary):
         return any(may_pass(reason, config) for reason in error.reasons)
     if isinstance(error, ConnectionLost | NotAMember):
@@ -145,5 +145,5 @@ def _explain_all(error: NoPrimary, where: str, config: ConnectionOptions) -> Loc
 
 
 def _clause(error: DriverError) -> str:
-    """The error's words, to stand within a sentence."""
+    """The error's words, without the full stop, as part of a sentence."""
     return str(error).rstrip(".")

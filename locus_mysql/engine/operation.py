@@ -1,4 +1,4 @@
-"""What an operation is: a generator that yields what to run and is sent what came back."""
+"""What an operation is: a generator that yields what is to be run, and is sent what came back."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Batch:
     Args:
         statements: Run in this order. More than one run as one transaction.
         landed: Asked before the batch is repeated when it is not known whether an earlier try was carried out. If it
-            finds a row, the batch is not repeated, and the operation is sent that row as `Results.landed`.
-        atomic: If False, each is a transaction of its own, and all are repeated if one of them fails.
-        names: The places of those statements whose results the operation asks for by name.
+            finds a row, the batch is not repeated, and the operation is given that row as `Results.landed`.
+        atomic: If False, each statement is a transaction of its own, and all are repeated if one of them fails.
+        names: The places of the statements whose results the operation asks for by name.
     """
 
     statements: tuple[Statement, ...]
@@ -43,7 +43,7 @@ class Batch:
         Args:
             steps: The statements in order; those that belong together may be given as a tuple.
             landed: See `Batch`.
-            results: Names for some of the same statements.
+            results: By name, those of the statements whose results are wanted.
         """
         statements = tuple(_flat(steps))
         names = {name: _place(statements, statement) for name, statement in results.items()}
@@ -86,7 +86,8 @@ Operation: TypeAlias = Generator[Batch, Results, T]
 class Undone(Exception):
     """The batch was undone for a reason that an operation may expect.
 
-    An operation that does not lets it pass; the engine then tells the caller what the server refused, its cause.
+    An operation that does not expect it lets it pass. The engine then tells the caller what the server refused, which
+    is its cause.
     """
 
 
@@ -96,7 +97,7 @@ class Duplicate(Undone):
     Args:
         table: The table's name.
         key: The key's name; ``PRIMARY`` is the primary key.
-        words: The server's.
+        words: The server's words.
     """
 
     def __init__(self, table: str, key: str, words: str) -> None:
@@ -106,10 +107,10 @@ class Duplicate(Undone):
 
 
 class Outdated(Undone):
-    """The batch was undone because what it relied on is no longer so: a thread is gone, or another wrote to it.
+    """The batch was undone because what it relied on has changed: a thread is gone, or another process wrote to it.
 
     Args:
-        words: The server's.
+        words: The server's words.
         fate_unknown: Whether an earlier try may still be on its way to the server.
     """
 

@@ -1,7 +1,8 @@
-"""Connections to the primary among several servers: opening them, and keeping to it.
+"""Connections to the primary among several servers: opening them, and leaving a server that is no longer the primary.
 
-A server may cease to be the primary while connections to it are open, and goes on to answer reads, later with less
-than the new primary has. So each packet begins with a statement that fails there, and nothing behind it is carried out.
+A server may cease to be the primary while connections to it are open. It then goes on to answer reads, and soon lacks
+what the new primary has. So each packet begins with a statement that fails there, and nothing that follows it in the
+packet is carried out.
 """
 
 from __future__ import annotations
@@ -100,8 +101,8 @@ def connect(config: ConnectionOptions, driver: Driver, topology: Topology) -> Sy
     """Open a connection to the only server, or to the primary of several.
 
     Raises:
-        NoPrimary: None of several is a working primary; with the reasons of all.
-        DriverError: The only server was not reached, or refused.
+        NoPrimary: None of several servers is a working primary. It holds the reason of each.
+        DriverError: The only server was not reached, or refused the connection.
     """
     order = topology.order()
     if not topology.several:
@@ -132,7 +133,8 @@ async def connect_async(config: ConnectionOptions, driver: Driver, topology: Top
 def replaced(config: ConnectionOptions, driver: Driver, topology: Topology, silent: Endpoint) -> bool:
     """Whether another server is the primary by now, while this one gives no answer.
 
-    It may be just slow, and where several servers take writes another one proves nothing; so it is asked as well.
+    The silent server may just be slow, and where several servers take writes, it proves nothing that another one does.
+    So the silent one is asked as well.
     """
     brief = _brief(config)
     for endpoint in topology.others(silent):

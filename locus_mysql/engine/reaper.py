@@ -1,7 +1,8 @@
 """Closing connections of blocking pools that nobody uses: one thread for all pools of a process.
 
-It sleeps until the next connection is due, and ends when none is. It keeps neither a pool nor the interpreter alive.
-Before a fork it ends, so that no lock is held by a thread that the child does not have; the parent starts it again.
+The thread sleeps until the next connection is due, and ends when there is none to wait for. It keeps neither a pool nor
+the interpreter alive. It also ends before a fork, because the child would inherit its lock, but not the thread that
+holds it; the parent starts it again.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ _PATIENCE_S = 5.0
 
 
 class Reaped(Protocol):
-    """A pool."""
+    """A pool whose idle connections are closed here."""
 
     def reap(self) -> float | None:
-        """Close what has been idle for too long; return in how many seconds the next will have been."""
+        """Close what has been idle for too long; return in how many seconds the next one is due, or None."""
 
 
 _Due: TypeAlias = "tuple[float, int, weakref.ref[Reaped]]"
@@ -36,7 +37,7 @@ class Reaper:
         self._changed = threading.Condition(threading.Lock())
         self._thread: threading.Thread | None = None
         self._pausing = False
-        self._numbers = count()  # so that no two entries compare by their pools
+        self._numbers = count()  # so that two entries are never compared by their pools
 
     def call(self, pool: Reaped, wait_s: float) -> None:
         """Have ``pool.reap()`` called, once, if it still exists then.
@@ -86,7 +87,7 @@ class Reaper:
                     self.call(pool, wait_s)
                 del pool  # not kept while waiting
         except BaseException:
-            with self._changed:  # a driver from outside failed to close: that is no reason to keep all others open
+            with self._changed:  # a driver from outside failed to close one; that is no reason to keep all others open
                 self._thread = None
                 self._start()
             raise
@@ -109,7 +110,7 @@ class Reaper:
             return None
 
 
-#: The process's.
+#: The one of this process.
 REAPER = Reaper()
 
 if hasattr(os, "register_at_fork"):

@@ -41,11 +41,11 @@ class SyncEngine:
 
         Args:
             operation: What to do.
-            schema: The tables it needs; they are made or checked before the first operation that does.
-            ddl_mode: Whether they may be made: see `ensure_schema`.
+            schema: The tables it needs. They are made or checked before the first operation that needs them.
+            ddl_mode: Whether they may be made; see `ensure_schema`.
 
         Raises:
-            LocusMySQLError: What to do is in the message.
+            LocusMySQLError: Its message says what to do.
         """
         if schema is not None and (schema, ddl_mode) not in self._ready:
             self._drive(ensure_schema(self._config, schema, ddl_mode))
@@ -106,6 +106,6 @@ def _carry_out(connection: SyncConnection, batch: Batch, retry: Retry) -> Result
         if is_transaction(batch) and not connection.closed:
             try:
                 connection.execute((ROLLBACK,))
-            except DriverError:  # the transaction may be open still: nobody else may go on in it
+            except DriverError:  # the transaction may still be open, and nobody else may go on in it
                 connection.abort()
         raise

@@ -1,7 +1,7 @@
 """Which of several servers to use: what is known of them, and what their answers mean. No I/O.
 
-All calls, reads too, go to the primary: a secondary may lag behind what was acknowledged. The primary is the server
-that takes writes and, where that can be asked, is a working member of its group.
+All calls, reads too, go to the primary, because a secondary may lack saves that were acknowledged. The primary is the
+server that takes writes and, where that can be asked, is a working member of its group.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from ..drivers.interface import ConnectionLost, DriverError, Result, ServerError
 #: A server that did not answer is tried after the others for this long, in seconds.
 SUSPECTED_FOR_S = 30.0
 
-#: Limit for each step of asking a server that did not answer before, or is only asked what it is, in seconds.
+#: Limit in seconds for each step of connecting to a server that did not answer before, or that is only to say whether
+#: it is the primary.
 BRIEFLY_S = 2.0
 
 #: The server's error for "takes no writes".
 _READ_ONLY_ERROR = 1290
 
-#: The user may not read the table of a group's members.
+#: Errors that say that the user may not read the table of a group's members.
 _NOT_TOLD = frozenset({1142, 1143, 1227})
 
 
@@ -44,12 +45,12 @@ class NoPrimary(DriverError):
 
     @property
     def answered(self) -> bool:
-        """Whether one of them let us in: then the addresses are right, and a primary may be on its way."""
+        """Whether one of them let us log in: then the addresses are right, and a primary may be elected soon."""
         return any(isinstance(reason, NotAMember) or is_read_only(reason) for reason in self.reasons)
 
 
 def is_read_only(error: DriverError) -> bool:
-    """Whether a server said by this that it is not the primary, when asked."""
+    """Whether this is the answer of a server that was asked and is not the primary."""
     return isinstance(error, ServerError) and error.errno == _READ_ONLY_ERROR
 
 
@@ -70,20 +71,20 @@ class Topology:
 
     @property
     def several(self) -> bool:
-        """Whether there is a choice. A single server is used as it is, for reads also if it takes no writes."""
+        """Whether there is a choice. A single server is used as it is, and for reads even if it takes no writes."""
         return len(self._endpoints) > 1
 
     def order(self) -> tuple[Endpoint, ...]:
-        """The servers to try: the last known primary, the others, and last those that did not answer."""
+        """The servers to try: first the last known primary, then the others, and last those that did not answer."""
         primary, suspected = self._primary, self._still_suspected()
         return tuple(sorted(self._endpoints, key=lambda one: (one in suspected, one != primary)))
 
     def others(self, endpoint: Endpoint) -> tuple[Endpoint, ...]:
-        """The servers but for one."""
+        """All servers but this one, in the order to try them."""
         return tuple(one for one in self.order() if one != endpoint)
 
     def limits(self, config: ConnectionOptions, endpoint: Endpoint) -> ConnectionOptions:
-        """The options to connect by: who did not answer is not waited for that long again."""
+        """The options to connect by. A server that did not answer before is given less time than others."""
         if endpoint not in self._still_suspected() or config.connect_timeout_s <= BRIEFLY_S:
             return config
         return config.model_copy(update={"connect_timeout_s": BRIEFLY_S})
@@ -101,11 +102,11 @@ class Topology:
             self._suspected = {**self._suspected, endpoint: self._clock()}
 
     def questions(self) -> tuple[Statement, ...]:
-        """What to ask a server one has just connected to."""
+        """What to ask a server right after connecting to it."""
         return (WRITES, MEMBERS) if self._members_are_told else (WRITES,)
 
     def asks_less_after(self, error: ServerError) -> bool:
-        """Whether the questions were refused for want of a privilege, and there are fewer from now on."""
+        """Whether a privilege was missing for one of the questions; from now on that one is left out."""
         if error.errno not in _NOT_TOLD or not self._members_are_told:
             return False
         self._members_are_told = False
@@ -137,7 +138,7 @@ def check_answers(answers: Sequence[Result], endpoint: Endpoint) -> None:
 
 
 def as_read_only(error: ServerError, endpoint: Endpoint) -> ServerError:
-    """The error to raise for one that a packet met: of `ONLY_WHERE_WRITTEN`, that the server is not the primary."""
+    """The error to raise for one that a packet met. That of `ONLY_WHERE_WRITTEN` says that this is not the primary."""
     if NO_LONGER_WRITTEN not in error.message:
         return error
     return ServerError(_READ_ONLY_ERROR, f"MySQL at {endpoint} takes no writes any more (read_only is on)")

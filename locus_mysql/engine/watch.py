@@ -1,7 +1,7 @@
 """Noticing calls that wait long for an answer, so that another primary can be looked for meanwhile.
 
-A primary that is frozen or cut off sends nothing, not even that it is gone. Its group elects another within seconds,
-long before a call's time is over.
+A primary that is frozen or cut off sends nothing, and its connections stay open. Its group elects another one within
+seconds, long before a call reaches its time limit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 from .primary import AsyncPrimary, SyncPrimary
 
-#: A call that waits longer makes its server suspect, in seconds.
+#: A server is suspected if a call to it has waited for longer than this, in seconds.
 SUSPICION_S = 2.0
 
 #: Time between two looks, in seconds.
@@ -63,7 +63,7 @@ class Calls(Generic[C]):
 
 
 class SyncWatch:
-    """Looks by a thread of its own, which is there while calls are made.
+    """Looks in a thread of its own, which exists while calls are made.
 
     Args:
         look: Called, again and again, with a connection that gives no answer.
@@ -107,7 +107,7 @@ class SyncWatch:
 
 
 class AsyncWatch:
-    """Looks by a timer of the event loop, which is set while calls are made, and a task.
+    """Looks by a timer of the event loop, which is set while calls are made; what it finds is handled in a task.
 
     Args:
         look: Awaited, again and again, with a connection that gives no answer.

@@ -20,7 +20,7 @@ SECRET = "Correct-horse-1"
 
 @pytest.fixture
 def plain_user(group: Group, database: str) -> Iterator[dict[str, str]]:
-    """A user as README tells to make it: it may not see the members of the group."""
+    """A user as the documents tell to make it: it may not see the members of the group."""
     user = f"locus_{secrets.token_hex(8)}"
     primary = group.primary()
     primary.run(f"CREATE USER {user} IDENTIFIED BY '{SECRET}'", f"GRANT ALL ON {database}.* TO {user}")

@@ -43,6 +43,15 @@ class Count:
     bytes_received: int = 0
 
 
+@dataclass(frozen=True)
+class _Treatment:
+    """What is done to an answer."""
+
+    delay_s: float = 0
+    keep_bytes: int | None = None
+    times: int = 1
+
+
 class WireProxy:
     """Listens on ``port`` of 127.0.0.1 and forwards to the target, until told otherwise.
 
@@ -60,6 +69,7 @@ class WireProxy:
         self._faults: dict[int, Fault] = {}  # by the number of the command, counted from the proxy's start
         self._answers: dict[int, bytes] = {}  # likewise
         self._drip: tuple[int, float] | None = None
+        self._treatments: dict[int, _Treatment] = {}  # by the number of the command
         self._closing = threading.Event()
         self._open = threading.Event()
         self._open.set()
@@ -99,6 +109,18 @@ class WireProxy:
             interval_s: The time between two.
         """
         self._drip = (after_bytes, interval_s)
+
+    def delay_answer(self, seconds: float, n: int = 1) -> None:
+        """Hold the answer to the n-th command from now back for so long."""
+        self._treat(n, _Treatment(delay_s=seconds))
+
+    def cut_answer(self, after_bytes: int, n: int = 1) -> None:
+        """Let so many bytes of the answer to the n-th command from now through, then close the connection."""
+        self._treat(n, _Treatment(keep_bytes=after_bytes))
+
+    def repeat_answer(self, n: int = 1) -> None:
+        """Send the answer to the n-th command from now twice, if it comes in one piece."""
+        self._treat(n, _Treatment(times=2))
 
     def black_hole(self) -> None:
         """Forward nothing any more, in both directions and also for new connections; close nothing."""
@@ -144,6 +166,10 @@ class WireProxy:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _treat(self, n: int, treatment: _Treatment) -> None:
+        with self._lock:
+            self._treatments[self.total.commands + n] = treatment
+
     def _arm(self, n: int, fault: Fault) -> None:
         with self._lock:
             self._faults[self.total.commands + n] = fault
@@ -179,6 +205,7 @@ class _Link:
     swallowing: bool = False
     finishing: bool = False
     forwarded: int = 0
+    treatment: _Treatment | None = None
     threads: list[threading.Thread] = field(default_factory=list)
 
     def start(self) -> None:
@@ -210,6 +237,7 @@ class _Link:
                     proxy.total.round_trips += self.answered
                     fault = proxy._faults.pop(proxy.total.commands, None)
                     answer = proxy._answers.pop(proxy.total.commands, None)
+                    self.treatment = proxy._treatments.pop(proxy.total.commands, None)
                     self.answered = answer is not None
             continued = size == 0xFFFFFF
             proxy._open.wait()
@@ -255,7 +283,19 @@ class _Link:
                 self.answered = True
                 proxy.total.bytes_received += len(data)
             if not (self.finishing or self.swallowing):
-                self.forward(data)
+                self.treat(data)
+
+    def treat(self, data: bytes) -> None:
+        """Forward a piece of an answer as the proxy was told to."""
+        treatment, self.treatment = self.treatment, None
+        if treatment is None:
+            self.forward(data)
+            return
+        self.proxy._closing.wait(treatment.delay_s)
+        if treatment.keep_bytes is not None:
+            self.forward(data[: treatment.keep_bytes])
+            raise EOFError
+        self.forward(data * treatment.times)
 
     def forward(self, data: bytes) -> None:
         """Send the client what came from the server, at once or byte by byte."""

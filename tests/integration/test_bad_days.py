@@ -17,12 +17,10 @@ import pymysql
 import pytest
 
 from locus_mysql import CheckpointStore, MySQLConfig, SyncCheckpointStore
-from locus_mysql.development.local_server import LocalServer
-from locus_mysql.errors import PoolTimeout, ThreadExists, Unavailable
+from locus_mysql.errors import PoolTimeout, Unavailable
 
 from .conftest import EVERY_SIDE, ONE_OF_EACH, MakeConfig, OpenStore
 from .drivers_under_test import ASYNC_DRIVERS
-from .proxy import WireProxy
 
 RunSQL = Callable[..., tuple[Any, ...]]
 LockThread = Callable[[MySQLConfig, str], "Rival"]
@@ -38,185 +36,12 @@ def state_of(turns: int) -> State:
     return {"turns": turns, "messages": [{"content": f"turn {turn} " * 50} for turn in range(turns)]}
 
 
-@pytest.fixture
-def through_proxy(make_config: MakeConfig, proxy: WireProxy) -> MakeConfig:
-    def make(**options: Any) -> MySQLConfig:
-        return make_config(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", **options)
-
-    return make
-
-
 async def until(condition: Callable[[], object], what: str) -> None:
     """Return as soon as the condition holds; fail at the deadline."""
     end = time.monotonic() + DEADLINE_S
     while not condition():
         assert time.monotonic() < end, f"{what}: not within {DEADLINE_S:g} s"
         await asyncio.sleep(0.01)
-
-
-# Connections that break
-
-
-@pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
-@pytest.mark.parametrize(("pipeline", "checkpoint_id"), [(True, None), (True, "same"), (False, "same")])
-@every_side
-async def test_a_save_whose_connection_breaks_at_any_packet_is_carried_out_exactly_once(
-    open_store: OpenStore,
-    through_proxy: MakeConfig,
-    proxy: WireProxy,
-    side: str,
-    checkpoint_id: str | None,
-    pipeline: bool,
-    fault: str,
-) -> None:
-    store = open_store(side, config=through_proxy(pipeline=pipeline))
-    await store.save("thread", state_of(9), "same")
-    with proxy.counting() as undisturbed:
-        first = await store.save("thread", state_of(10), checkpoint_id)
-    names = {"same", first}
-    for packet in range(1, undisturbed.commands + 1):
-        getattr(proxy, fault)(packet)
-        state = state_of(10 + packet)
-        names.add(await store.save("thread", state, checkpoint_id))
-        listed = await store.list_checkpoints("thread", 100)
-        assert sorted(listed) == sorted(names), packet
-        assert await store.load("thread", listed[0]) == state
-        assert await store.load("thread") == state
-    usage = await store.get_disk_usage("thread")
-    assert usage["checkpoints"] == len(names)
-
-
-@one_of_each
-async def test_a_save_whose_connection_breaks_twice_is_carried_out_exactly_once(
-    open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
-) -> None:
-    store = open_store(side, config=through_proxy())
-    await store.save("thread", state_of(1))
-    proxy.drop_after_send(1)
-    proxy.drop_after_send(2)
-    await store.save("thread", state_of(9), "new")
-    assert (await store.list_checkpoints("thread")).count("new") == 1
-    assert await store.load("thread", "new") == state_of(9)
-
-
-@one_of_each
-@pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
-async def test_the_first_call_survives_a_break_at_any_packet(
-    open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str, fault: str
-) -> None:
-    with proxy.counting() as undisturbed:
-        await open_store(side, config=through_proxy()).save("thread", state_of(1))
-    connecting = 2  # commands that set a session up; a break at one of the first connection is reported at once
-    for packet in range(connecting + 1, undisturbed.commands + 1):
-        store = open_store(side, config=through_proxy())
-        getattr(proxy, fault)(packet)
-        await store.save(f"thread {packet}", state_of(packet))
-        assert await store.load(f"thread {packet}") == state_of(packet)
-        assert len(await store.list_checkpoints(f"thread {packet}")) == 1
-
-
-@one_of_each
-@pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
-async def test_every_other_call_survives_a_break(
-    open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str, fault: str
-) -> None:
-    store = open_store(side, config=through_proxy())
-    await store.save("thread", {"log": ["walrus"]}, "c1", {"k": 1})
-    calls: list[tuple[Callable[[], Any], Any]] = [
-        (lambda: store.load("thread"), {"log": ["walrus"]}),
-        (lambda: store.exists("thread"), True),
-        (lambda: store.list_checkpoints("thread"), ["c1"]),
-        (lambda: store.list_threads(), ["thread"]),
-        (lambda: store.count("*"), 1),
-        (lambda: store.copy_thread("thread", "copy"), True),
-        (lambda: store.load("copy", "c1"), {"log": ["walrus"]}),
-        (lambda: store.vacuum(1), 0),
-    ]
-    for call, expected in calls:
-        getattr(proxy, fault)(1)
-        assert await call() == expected
-    getattr(proxy, fault)(1)
-    await store.delete("copy")
-    assert await store.list_threads() == ["thread"]
-
-
-@one_of_each
-@pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
-async def test_a_copy_onto_a_thread_that_exists_is_refused_also_after_a_break(
-    open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str, fault: str
-) -> None:
-    store = open_store(side, config=through_proxy(retry_deadline_s=5))
-    await store.save("source", state_of(1))
-    await store.save("destination", state_of(2))
-    getattr(proxy, fault)(1)
-    with pytest.raises(ThreadExists):
-        await asyncio.wait_for(store.copy_thread("source", "destination"), DEADLINE_S)
-    assert await store.load("destination") == state_of(2)
-
-
-@every_side
-async def test_a_pool_that_died_overnight_is_replaced_at_the_next_call(
-    open_store: OpenStore, make_config: MakeConfig, run_sql: RunSQL, database: str, side: str
-) -> None:
-    store = open_store(side, pool_size=4)
-    if side.endswith("async"):
-        await asyncio.gather(*(store.save(f"t{n}", state_of(1)) for n in range(8)))
-    else:
-        with ThreadPoolExecutor(4) as threads:
-            list(threads.map(lambda n: store.store.save(f"t{n}", state_of(1)), range(8)))
-    killed = run_sql("SELECT processlist_id FROM performance_schema.threads WHERE processlist_db = %s", database)
-    assert killed
-    for (number,) in killed:
-        run_sql(f"KILL {number}")
-    await store.save("thread", state_of(2))
-    assert await store.load("thread") == state_of(2)
-
-
-@one_of_each
-async def test_connections_that_the_server_closed_as_idle_are_replaced(
-    open_store: OpenStore, run_sql: RunSQL, own_config: MakeConfig, own_sql: RunSQL, side: str
-) -> None:
-    own_sql("SET GLOBAL wait_timeout = 1")
-    try:
-        config = own_config()
-        store = open_store(side, config=config)
-        await store.save("thread", state_of(1))
-        await until(
-            lambda: not own_sql("SELECT 1 FROM performance_schema.threads WHERE processlist_db = %s", config.database),
-            "the server closes the idle connection",
-        )
-        await store.save("thread", state_of(2))
-        assert await store.load("thread") == state_of(2)
-    finally:
-        own_sql("SET GLOBAL wait_timeout = 28800")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("crash", [False, True], ids=["stopped", "killed"])
-@one_of_each
-async def test_savers_go_on_through_a_restart_of_the_server(
-    open_store: OpenStore, own_server: LocalServer, own_config: MakeConfig, side: str, crash: bool
-) -> None:
-    """What a save reported is there afterwards, also when the server was killed."""
-    store = open_store(side, config=own_config())
-    await store.save("thread", state_of(1), "c1")
-    stop = threading.Event()
-
-    def restart() -> None:
-        own_server.restart(crash=crash)
-        stop.set()
-
-    saved = {"c1": 1}
-    restarting = threading.Thread(target=restart)
-    restarting.start()
-    while not stop.is_set() or len(saved) < 5:
-        turn = len(saved) + 1
-        await store.save("thread", state_of(turn % 40), f"c{turn}")
-        saved[f"c{turn}"] = turn % 40
-    restarting.join()
-    assert sorted(await store.list_checkpoints("thread", 100_000)) == sorted(saved)
-    newest = f"c{len(saved)}"
-    assert await store.load("thread", newest) == state_of(saved[newest])
 
 
 # Locks
@@ -344,51 +169,6 @@ async def test_a_deadlock_is_repeated(
     assert not failures
     assert own_sql(deadlocks)[0][0] > before
     assert await store.load("b") == state_of(1)
-
-
-# A server that does not answer
-
-
-@every_side
-async def test_a_server_that_stops_answering_is_unavailable_within_the_timeouts(
-    open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
-) -> None:
-    options = {"connect_timeout_s": 0.3, "read_timeout_s": 0.3, "write_timeout_s": 0.3, "retry_deadline_s": 0.5}
-    store = open_store(side, config=through_proxy(**options))
-    await store.save("thread", state_of(1))
-    proxy.black_hole()
-    began = time.monotonic()
-    with pytest.raises(Unavailable, match=f"127.0.0.1:{proxy.port}"):
-        await store.save("thread", state_of(2))
-    assert time.monotonic() - began < 4
-    proxy.resume()
-    await store.save("thread", state_of(3))
-    assert await store.load("thread") == state_of(3)
-
-
-@one_of_each
-async def test_a_server_that_never_answered_is_reported_at_once(
-    open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
-) -> None:
-    proxy.black_hole()
-    store = open_store(side, config=through_proxy(connect_timeout_s=0.3, retry_deadline_s=30))
-    began = time.monotonic()
-    with pytest.raises(Unavailable):
-        await store.save("thread", state_of(1))
-    assert time.monotonic() - began < 4
-    proxy.resume()
-
-
-@one_of_each
-async def test_a_save_whose_answer_never_comes_is_carried_out_exactly_once(
-    open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
-) -> None:
-    store = open_store(side, config=through_proxy(read_timeout_s=0.3, write_timeout_s=0.3))
-    await store.save("thread", state_of(1))
-    proxy.swallow_answer()
-    await store.save("thread", state_of(2))
-    assert len(await store.list_checkpoints("thread")) == 2
-    assert await store.load("thread") == state_of(2)
 
 
 # Crowds

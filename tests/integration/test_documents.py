@@ -1,4 +1,4 @@
-"""Every Python example in README.md and in the docstrings of public classes runs as it stands."""
+"""Every Python example in README.md, in docs/ and in the docstrings of public classes runs as it stands."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
 from .langgraph.graphs import chat
 
 ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 #: Stands in the examples for the reader's own server; `options` may follow.
 EXAMPLE_DSN = re.compile(r"mysql://user:password@localhost/app(?:\?(?P<options>[^\"'\s]*))?")
@@ -39,8 +40,16 @@ class Example(NamedTuple):
 
     place: str
     code: str
-    #: What the reader has at this place: in README.md a model; in a docstring also the names about it.
+    #: What the reader has at this place: in a document nothing, in a docstring the public names, `Agent` and a model.
     names: dict[str, Any]
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def place_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
 
 
 def examples_of(place: str, text: str, names: dict[str, Any]) -> Iterator[Example]:
@@ -50,16 +59,17 @@ def examples_of(place: str, text: str, names: dict[str, Any]) -> Iterator[Exampl
 
 
 def all_examples() -> list[Example]:
-    examples = list(examples_of("README.md", (ROOT / "README.md").read_text(encoding="utf-8"), {}))
+    examples = [example for path in DOCUMENTS for example in examples_of(place_of(path), read(path), {})]
     public = {name: getattr(locus_mysql, name) for name in locus_mysql.__all__}
     for name, value in public.items():
         if getattr(value, "__module__", "").startswith("locus_mysql"):
-            examples += examples_of(name, value.__doc__ or "", {**public, "Agent": Agent})
+            examples += examples_of(name, value.__doc__ or "", {**public, "Agent": Agent, "model": MODEL})
     for saver in (AsyncMySQLSaver, MySQLSaver):
         examples += examples_of(saver.__name__, saver.__doc__ or "", {saver.__name__: saver, "builder": chat()})
     return examples
 
 
+MODEL = ScriptedModel(["The invoice was sent on Monday."], repeat_last=True)
 EXAMPLES = all_examples()
 
 
@@ -109,22 +119,26 @@ def test_an_example_runs_as_it_stands(
     restored_registry: None,
 ) -> None:
     monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn)
-    model = ScriptedModel(["The invoice was sent on Monday."], repeat_last=True)
-    run(at_server(example.code, dsn), example.place, {"model": model, **example.names})
+    run(at_server(example.code, dsn), example.place, example.names)
     gc.collect()  # what an example leaves to the collector must not disturb another test
 
 
-def sql_examples() -> Iterator[tuple[str, str]]:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for match in re.finditer(r"^```sql\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
-        for statement in re.split(r";\n", match[1]):
-            if statement.strip():
-                yield f"README.md:{text.count(chr(10), 0, match.start(1)) + 1}", statement.strip()
+def sql_examples() -> Iterator[str]:
+    """The statements in blocks of SQL, in all documents."""
+    for path in DOCUMENTS:
+        for block in re.findall(r"^```sql\n(.*?)^```$", read(path), re.MULTILINE | re.DOTALL):
+            for statement in re.split(r";\n", block):
+                if statement.strip():
+                    yield statement.strip()
 
 
 @pytest.mark.parametrize(
     "statement",
-    [statement for _, statement in sql_examples() if statement.startswith(("SELECT", "DELETE", "EXPLAIN"))],
+    [
+        statement
+        for statement in sql_examples()
+        if statement.startswith(("SELECT", "DELETE", "EXPLAIN", "CREATE EVENT"))
+    ],
     ids=lambda statement: statement.split("\n")[0][:40],
 )
 def test_a_query_for_administrators_runs(
@@ -137,8 +151,8 @@ def test_a_query_for_administrators_runs(
 
 
 def grants(ddl_mode: str) -> list[str]:
-    """The GRANT statements that README gives for a mode."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    """The GRANT statements that the documents give for a mode."""
+    text = read(ROOT / "docs" / "security.md")
     section = text[text.index(f"-- ddl_mode '{ddl_mode}'") :]
     return re.findall(r"^GRANT .*?(?=;$)", section[: section.index("\n\n")], re.MULTILINE)
 

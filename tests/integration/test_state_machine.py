@@ -1,9 +1,11 @@
-"""Random sequences of operations from two stores at once, against a plain dict."""
+"""Random sequences of operations from two stores at once, some of their answers lost, against a plain dict."""
 
 from __future__ import annotations
 
 import copy
 import secrets
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -19,6 +21,7 @@ from locus_mysql.checkpoints.new import Encoded, NewCheckpoint
 from locus_mysql.checkpoints.searchable import text_of_plain
 from locus_mysql.errors import ThreadExists
 
+from .proxy import WireProxy
 from .soundness import assert_sound
 
 State = dict[str, Any]
@@ -26,6 +29,11 @@ State = dict[str, Any]
 THREADS = st.sampled_from(["t", "T", "t "])
 NAMES = st.sampled_from(["a", "A", "b", "c", "c "])
 STORES = st.sampled_from([0, 1])
+
+#: What two Python threads do at once to one thread of the store.
+RIVALS = st.sampled_from(["save", "save under a name", "delete one", "delete all", "copy here"])
+#: Checkpoints that the store which prunes keeps.
+KEPT = 2
 
 #: What an item is about; long ones make states that are stored as deltas.
 ITEMS = st.tuples(st.sampled_from(["apple", "plum", "pear", "fig"]), st.sampled_from([1, 300, 900]))
@@ -40,6 +48,7 @@ class Checkpoint:
     name: str
     state: State
     kind: str
+    provisional: bool = False
 
 
 @dataclass
@@ -58,6 +67,22 @@ class Model:
         self.threads[thread_id] = [*others, checkpoint]
         self.touch(thread_id)
 
+    def prune(self, thread_id: str, keep: int) -> None:
+        """Of the lasting ones, the newest stay."""
+        there = self.threads[thread_id]
+        kept = [one.name for one in there if not one.provisional][-keep:]
+        self.threads[thread_id] = [one for one in there if one.provisional or one.name in kept]
+
+    def copy(self, source: str, destination: str) -> bool | str:
+        """Whether there was a source; "exists" if there is a destination too."""
+        if source not in self.threads:
+            return False
+        if destination in self.threads:
+            return "exists"
+        self.threads[destination] = copy.deepcopy(self.threads[source])
+        self.touch(destination)
+        return True
+
     def touch(self, thread_id: str) -> None:
         self.recent = [thread_id, *(one for one in self.recent if one != thread_id)]
 
@@ -72,11 +97,26 @@ class Model:
         return len(after) < len(before)
 
 
+@dataclass
+class Rival:
+    """One of two things that are done at once.
+
+    Args:
+        act: Does it; returns what the store returned.
+        explain: Does it to a model, given what the store returned; returns what it should have returned.
+    """
+
+    act: Callable[[], Any]
+    explain: Callable[[Model, Any], Any]
+
+
 class Stores(RuleBasedStateMachine):
     """Two stores, as two processes have them, on the same tables."""
 
     connection: ClassVar[pymysql.Connection[Any]]
     stores: ClassVar[tuple[SyncCheckpointStore, SyncCheckpointStore]]
+    pruning: ClassVar[SyncCheckpointStore]
+    proxy: ClassVar[WireProxy]
 
     @initialize()
     def begin(self) -> None:
@@ -85,7 +125,7 @@ class Stores(RuleBasedStateMachine):
         self.seen: dict[tuple[int, str], State] = {}
         for table in TABLES:
             self._sql(f"DELETE FROM {table}")
-        for store in self.stores:
+        for store in (*self.stores, self.pruning):
             self._forget(store)
 
     # Writing
@@ -173,6 +213,16 @@ class Stores(RuleBasedStateMachine):
         for name in names:
             self._delete(finisher, thread_id, name)
 
+    @rule(thread_id=THREADS, items=st.lists(ITEMS, min_size=1, max_size=2))
+    def save_where_few_are_kept(self, thread_id: str, items: list[tuple[str, int]]) -> None:
+        state = self.model.newest(thread_id)
+        state["messages"] = [*state.get("messages", []), *self._messages(items)]
+        checkpoint = Checkpoint(self._name(), state, "even")
+        assert self.pruning.save(thread_id, state, checkpoint.name, {"kind": "even"}) == checkpoint.name
+        self.saves += 1
+        self.model.save(thread_id, copy.deepcopy(checkpoint))
+        self.model.prune(thread_id, KEPT)
+
     # Removing
 
     @rule(store=STORES, thread_id=THREADS, which=st.integers(0, 20))
@@ -187,17 +237,8 @@ class Stores(RuleBasedStateMachine):
 
     @rule(store=STORES, source=THREADS, destination=THREADS)
     def copy(self, store: int, source: str, destination: str) -> None:
-        if source == destination:
-            return
-        if source in self.model.threads and destination in self.model.threads:
-            with pytest.raises(ThreadExists):
-                self.stores[store].copy_thread(source, destination)
-            return
-        there = source in self.model.threads
-        assert self.stores[store].copy_thread(source, destination) is there
-        if there:
-            self.model.threads[destination] = copy.deepcopy(self.model.threads[source])
-            self.model.touch(destination)
+        if source != destination:
+            assert _copied(self.stores[store], source, destination) == self.model.copy(source, destination)
 
     @rule(thread_id=THREADS)
     def expire(self, thread_id: str) -> None:
@@ -232,6 +273,30 @@ class Stores(RuleBasedStateMachine):
                 thread_id,
                 checkpoint.name,
             )
+
+    # Trouble
+
+    @rule(fault=st.sampled_from(["drop_before", "drop_after_send"]), command=st.integers(1, 3))
+    def break_a_connection(self, fault: str, command: int) -> None:
+        """At one of the next commands, whosever it is: before the server has it, or before its answer."""
+        getattr(self.proxy, fault)(command)
+
+    @rule(one=RIVALS, other=RIVALS, stores=st.tuples(STORES, STORES), thread_id=THREADS, source=THREADS)
+    def do_two_things_at_once(self, one: str, other: str, stores: tuple[int, int], thread_id: str, source: str) -> None:
+        """Two Python threads, of one process or of two. They must come off as if one had been before the other."""
+        rivals = [self._rival(what, store, thread_id, source) for what, store in zip((one, other), stores, strict=True)]
+        with ThreadPoolExecutor(2) as threads:
+            returned = list(threads.map(lambda rival: rival.act(), rivals))
+        reader = self.stores[stores[0]]
+        found = [(name, reader.load(thread_id, name)) for name in reversed(reader.list_checkpoints(thread_id, 1_000))]
+        for order in ((0, 1), (1, 0)):
+            model = copy.deepcopy(self.model)
+            expected = {place: rivals[place].explain(model, returned[place]) for place in order}
+            left = [(checkpoint.name, checkpoint.state) for checkpoint in model.threads.get(thread_id, [])]
+            if left == found and all(expected[place] == returned[place] for place in order):
+                self.model = model
+                return
+        raise AssertionError(f"{one} and {other} at once returned {returned}; there are {[name for name, _ in found]}")
 
     @rule(store=STORES)
     def restart(self, store: int) -> None:
@@ -286,6 +351,28 @@ class Stores(RuleBasedStateMachine):
 
     # Details
 
+    def _rival(self, what: str, number: int, thread_id: str, source: str) -> Rival:
+        store = self.stores[number]
+        if what == "delete one":
+            checkpoints = self.model.threads.get(thread_id, [])
+            name = checkpoints[-1].name if checkpoints else "nothing"
+            return Rival(lambda: store.delete(thread_id, name), lambda model, _: model.delete(thread_id, name))
+        if what == "delete all":
+            return Rival(lambda: store.delete(thread_id), lambda model, _: model.delete(thread_id))
+        if what == "copy here" and source != thread_id:
+            return Rival(lambda: _copied(store, source, thread_id), lambda model, _: model.copy(source, thread_id))
+        name = "a" if what == "save under a name" else None
+        state = self.model.newest(thread_id)
+        state["messages"] = [*state.get("messages", []), *self._messages([("fig", 300)])]
+        self.saves += 1
+        state["by"] = self.saves
+
+        def explain(model: Model, returned: Any) -> Any:
+            model.save(thread_id, Checkpoint(returned, copy.deepcopy(state), "odd"))
+            return name or returned
+
+        return Rival(lambda: store.save(thread_id, state, name, {"kind": "odd"}), explain)
+
     def _check_search(self) -> None:
         """Whatever is found is held by the checkpoint; whatever some checkpoint holds is found in its thread."""
         for word in ("apple", "plum", "pear", "fig"):
@@ -319,7 +406,7 @@ class Stores(RuleBasedStateMachine):
         assert state == before
         self.saves += 1
         self.seen[store, thread_id] = before
-        self.model.save(thread_id, Checkpoint(saved, copy.deepcopy(state), kind))
+        self.model.save(thread_id, Checkpoint(saved, copy.deepcopy(state), kind, provisional))
 
     def _delete(self, store: int, thread_id: str, name: str) -> None:
         assert self.stores[store].delete(thread_id, name) is self.model.delete(thread_id, name)
@@ -339,9 +426,16 @@ class Stores(RuleBasedStateMachine):
             cursor.execute(text, params or None)
 
 
+def _copied(store: SyncCheckpointStore, source: str, destination: str) -> bool | str:
+    try:
+        return store.copy_thread(source, destination)
+    except ThreadExists:
+        return "exists"
+
+
 @pytest.mark.slow
 def test_any_sequence_of_operations_from_two_stores_reads_as_a_dict_does(
-    server_dsn: str, database: str, make_config: Any
+    server_dsn: str, database: str, make_config: Any, proxy: WireProxy
 ) -> None:
     config = MySQLConfig(dsn=server_dsn)
     (endpoint,) = config.endpoints
@@ -354,19 +448,22 @@ def test_any_sequence_of_operations_from_two_stores_reads_as_a_dict_does(
         database=database,
         autocommit=True,
     )
+    through = {"host": "127.0.0.1", "port": proxy.port, "ssl_mode": "DISABLED", "ttl_s": 3600}
     stores = (
-        SyncCheckpointStore(make_config(driver="pymysql", ttl_s=3600)),
-        SyncCheckpointStore(make_config(driver="mysql-connector", ttl_s=3600)),
+        SyncCheckpointStore(make_config(driver="pymysql", **through)),
+        SyncCheckpointStore(make_config(driver="mysql-connector", **through)),
     )
-    stores[0].health_check()
+    pruning = SyncCheckpointStore(make_config(driver="pymysql", keep_checkpoints=KEPT, **through))
+    for store in (*stores, pruning):
+        store.health_check()  # reached once: from now on, connecting is tried again
 
     class Machine(Stores):
         """The machine of this test's schema."""
 
-    Machine.connection, Machine.stores = connection, stores
+    Machine.connection, Machine.stores, Machine.pruning, Machine.proxy = connection, stores, pruning, proxy
     try:
         run_state_machine_as_test(Machine, settings=settings(settings.get_profile("server")))
     finally:
-        for store in stores:
+        for store in (*stores, pruning):
             store.close()
         connection.close()

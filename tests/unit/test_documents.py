@@ -15,26 +15,32 @@ from pydantic import SecretStr
 
 import locus_mysql
 from locus_mysql import errors
-from locus_mysql.commands.main import _parser
+from locus_mysql.commands.main import _parser, main
 from locus_mysql.config import MySQLConfig
 from locus_mysql.database.stores import AsyncStore
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+PAGES = tuple(sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")))
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", *PAGES)
 
 
 def read(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def section(title: str, document: str = "README.md") -> str:
+def prose(text: str) -> str:
+    """A document with its blocks of code blank, and every other character where it was."""
+    blocks = re.compile(r"^(```.*?^```)$", re.MULTILINE | re.DOTALL)
+    return blocks.sub(lambda block: re.sub(r"[^\n]", " ", block[0]), text)
+
+
+def section(title: str, document: str) -> str:
     """The text under a heading, up to the next one of the same rank or above."""
     text = read(document)
-    heading = re.search(rf"^(#+) {re.escape(title)}$", text, re.MULTILINE)
+    heading = re.search(rf"^(#+) {re.escape(title)}$", prose(text), re.MULTILINE)
     assert heading, f"{document} has no heading {title!r}"
-    rest = text[heading.end() :]
-    end = re.search(rf"^#{{1,{len(heading[1])}}} ", rest, re.MULTILINE)
-    return rest[: end.start()] if end else rest
+    end = re.compile(rf"^#{{1,{len(heading[1])}}} ", re.MULTILINE).search(prose(text), heading.end())
+    return text[heading.end() : end.start() if end else len(text)]
 
 
 def rows(text: str) -> list[list[str]]:
@@ -52,9 +58,9 @@ def code(cell: str) -> str:
     return cell[1:-1]
 
 
-def options(title: str) -> dict[str, Any]:
+def options(title: str, document: str) -> dict[str, Any]:
     """Names and defaults of a table of options."""
-    table = rows(section(title))
+    table = rows(section(title, document))
     assert all(len(row) == 3 and row[2] for row in table)
     return {code(name): ast.literal_eval(code(default)) for name, default, _ in table}
 
@@ -65,18 +71,18 @@ def plain(value: Any) -> Any:
 
 def test_the_table_of_options_is_the_configuration() -> None:
     defaults = {name: plain(field.default) for name, field in MySQLConfig.model_fields.items()}
-    assert options("Options of MySQLConfig") == {"dsn": None, **defaults}
+    assert options("Options of MySQLConfig", "docs/configuration.md") == {"dsn": None, **defaults}
 
 
 def test_the_table_of_options_is_in_the_order_of_the_configuration() -> None:
-    assert list(options("Options of MySQLConfig")) == ["dsn", *MySQLConfig.model_fields]
+    assert list(options("Options of MySQLConfig", "docs/configuration.md")) == ["dsn", *MySQLConfig.model_fields]
 
 
 @pytest.mark.parametrize("name", ["MySQLCheckpointer", "SyncMySQLCheckpointer"])
 def test_the_table_of_checkpointer_options_is_its_signature(name: str) -> None:
     parameters = inspect.signature(getattr(locus_mysql, name)).parameters.values()
     named = {item.name: item.default for item in parameters if item.kind is not item.VAR_KEYWORD}
-    assert options("Options of MySQLCheckpointer") == named
+    assert options("Options of MySQLCheckpointer", "docs/locus.md") == named
 
 
 @pytest.mark.parametrize("name", sorted(MySQLConfig.model_fields))
@@ -85,8 +91,8 @@ def test_the_docstring_of_the_configuration_names_every_option(name: str) -> Non
 
 
 def methods() -> list[set[str]]:
-    """The methods that README names, by group."""
-    return [set(re.findall(r"`(\w+)`", named)) for _, named in rows(section("Methods"))]
+    """The methods that the documents name, by group."""
+    return [set(re.findall(r"`(\w+)`", named)) for _, named in rows(section("Methods", "docs/methods.md"))]
 
 
 def public(value: type) -> set[str]:
@@ -108,7 +114,7 @@ def test_the_store_has_the_first_groups_of_methods(name: str) -> None:
 
 def test_the_table_of_commands_is_the_command_line() -> None:
     (commands,) = (action for action in _parser()._actions if isinstance(action, argparse._SubParsersAction))
-    assert [code(name) for name, _ in rows(section("Command line"))] == list(commands.choices)
+    assert [code(name) for name, _ in rows(section("Commands", "docs/commands.md"))] == list(commands.choices)
 
 
 def test_the_table_of_errors_is_all_that_can_be_raised() -> None:
@@ -118,7 +124,7 @@ def test_the_table_of_errors_is_all_that_can_be_raised() -> None:
         if isinstance(value, type) and issubclass(value, errors.LocusMySQLError)
     }
     groups = {"LocusMySQLError", "UsageError", "SetupError"}
-    table = rows(section("Errors"))
+    table = rows(section("Errors", "docs/errors.md"))
     assert {code(name) for name, *_ in table} == raised - groups
     order = [getattr(errors, code(name)) for name, *_ in table]
     assert [issubclass(error, errors.UsageError) for error in order] == [True] * 5 + [False] * (len(order) - 5)
@@ -129,12 +135,22 @@ def test_the_table_of_errors_is_all_that_can_be_raised() -> None:
 def test_the_extras_are_those_of_the_package() -> None:
     declared = read("pyproject.toml").split("[project.optional-dependencies]")[1].split("[project.scripts]")[0]
     extras = set(re.findall(r"^([\w-]+) = \[", declared, re.MULTILINE)) - {"bench", "drivers", "test", "dev"}
-    assert {code(name) for name, *_ in rows(section("Install"))} == extras
+    assert {code(name) for name, *_ in rows(section("Install", "docs/drivers.md"))} == extras
+
+
+@pytest.mark.parametrize(("mode", "arguments"), [("create", ["--create"]), ("validate", []), ("off", [])])
+def test_the_privileges_are_those_that_the_command_prints(
+    mode: str, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, _, statements = section("Privileges", "docs/security.md").partition(f"-- ddl_mode '{mode}'")
+    assert main(["grants", "--database", "app", "--family", "agents", *arguments]) == 0
+    printed = capsys.readouterr().out.replace("`", "")
+    assert re.findall(r"^GRANT .*;$", statements.split("\n\n")[0], re.MULTILINE) == printed.splitlines()
 
 
 @pytest.mark.parametrize("mode", ["create", "validate", "off"])
 def test_the_privileges_of_each_mode_are_given(mode: str) -> None:
-    _, _, statements = section("Privileges").partition(f"-- ddl_mode '{mode}'")
+    _, _, statements = section("Privileges", "docs/security.md").partition(f"-- ddl_mode '{mode}'")
     statements = statements.split("\n\n")[0]
     assert re.search(
         r"^GRANT SELECT, INSERT, UPDATE, DELETE\b.* ON app\.\S+ TO 'agent'@'%';$", statements, re.MULTILINE
@@ -142,21 +158,58 @@ def test_the_privileges_of_each_mode_are_given(mode: str) -> None:
     assert ("CREATE" in statements) == (mode == "create")
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
-def test_every_file_that_is_linked_exists(document: str) -> None:
-    for target in re.findall(r"\]\(([^)\s]+)\)", read(document)):
-        path, _, anchor = target.partition("#")
-        if "://" in target:
-            continue
-        assert not path or (ROOT / path).exists(), target
-        if anchor:
-            assert anchor in anchors(path or document), target
+def links(document: str) -> list[str]:
+    """The targets of links and images in a document, but for those in code."""
+    text = re.sub(r"`[^`\n]*`", "code", prose(read(document)))
+    return re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r"^\[[^\]\n]+\]: (\S+)$", text, re.MULTILINE)
 
 
 def anchors(document: str) -> set[str]:
-    """The names that headings get as targets of links."""
-    headings = re.findall(r"^#+ (.*)$", read(document), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    """The names that GitHub gives to headings as targets of links; a repeated one is numbered."""
+    found: set[str] = set()
+    for heading in re.findall(r"^#+ (.*)$", prose(read(document)), re.MULTILINE):
+        name = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        repeated = sum(known == name or re.fullmatch(rf"{re.escape(name)}-\d+", known) is not None for known in found)
+        found.add(f"{name}-{repeated}" if repeated else name)
+    return found
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_link_and_anchor_leads_somewhere(document: str) -> None:
+    for target in links(document):
+        path, _, anchor = target.partition("#")
+        if "://" in target:
+            continue
+        linked = ((ROOT / document).parent / path).resolve() if path else ROOT / document
+        assert linked.exists(), target
+        assert linked.is_relative_to(ROOT), target
+        if anchor:
+            assert anchor in anchors(str(linked.relative_to(ROOT))), target
+
+
+def test_the_documents_have_links_to_check() -> None:
+    assert "docs/locus.md" in links("README.md")
+    assert "locus.md#one-changed-line" in links("docs/moving-over.md")
+    assert "adding-a-driver" in anchors("CONTRIBUTING.md")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_is_listed_in_the_readme(page: str) -> None:
+    assert page in re.findall(r"\(([^)\s]+)\)", section("Documents", "README.md"))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_short(page: str) -> None:
+    assert len(read(page).splitlines()) <= 150
+
+
+def test_what_the_readme_shows_of_the_demo_is_in_it() -> None:
+    story = read("locus_mysql/development/demo/story.py")
+    shown = section("See it", "README.md")
+    checks = re.findall(r"^   ok +(.*)$", shown, re.MULTILINE)
+    assert checks
+    for text in checks:
+        assert text.partition(":")[0] in story, text
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

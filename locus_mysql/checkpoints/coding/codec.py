@@ -1,9 +1,9 @@
 """States as text: a dict of JSON values, encoded field by field, and back.
 
-A state is split into its *head*, the JSON text of the whole with the inside of every top-level list cut out, and its
-*logs*, the texts so cut. ``{"a":1,"messages":[{…},{…}]}`` is the head ``{"a":1,"messages":[]}`` with one log
-``{…},{…}`` that belongs at the cut. Putting the logs back at the cuts gives the text, so what is loaded is what was
-saved, in the same order.
+A state is split into its *head*, which is the JSON text of the whole without the insides of the top-level lists, and
+its *logs*, which are the texts that were cut out. ``{"a":1,"messages":[{…},{…}]}`` is the head
+``{"a":1,"messages":[]}`` with one log ``{…},{…}`` that belongs at the cut. With the logs put back at the cuts, the text
+is whole again, so what is loaded is what was saved, in the same order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class EncodedList(NamedTuple):
 
 _NO_ITEMS = EncodedList(b"", 0)
 
-#: Stands for a list while the head is encoded. Random, so no state can hold it.
+#: Stands in the place of a list while the head is encoded. It is random, so that no state can hold it.
 _PLACEHOLDER = secrets.token_hex(16)
 
 

@@ -23,7 +23,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from ...database.exact_json import decode_json, encode_json
 from ...errors import CorruptCheckpoint
@@ -84,11 +84,45 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class StoredRow:
-    """A row of a lineage as the database gives it."""
+    """A row of a lineage as the database gives it; without its payload where that is held already."""
 
     seq: int
     token: bytes
-    payload: bytes
+    payload: bytes | None
+
+
+class NotHeld(Exception):
+    """What a state needs of a row whose payload was left out is not held."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A state that this process has, and with it most of what the rows say that it builds on.
+
+    Args:
+        lineage: The state's.
+        logs: Its logs.
+        state: The state itself.
+    """
+
+    lineage: Lineage
+    logs: HashedLogs
+    state: EncodedState
+
+    def below(self, token: bytes) -> Lineage:
+        """The part of the lineage that begins with the state of a token."""
+        for place, ancestor in enumerate(self.lineage):
+            if ancestor.token == token:
+                return self.lineage[place:]
+        raise NotHeld
+
+    def texts(self, ancestor: Ancestor) -> dict[str, list[memoryview]]:
+        """The texts of a state's logs, but for those that did not go on."""
+        return {
+            name: [memoryview(log.log.text)[: ancestor.marks[name].length]]
+            for name, log in self.logs.items()
+            if name in ancestor.marks and log.begins_with(ancestor.marks[name])
+        }
 
 
 def encode_delta(
@@ -176,26 +210,40 @@ def follows(hashed: HashedLogs, ancestor: Ancestor) -> int:
     return sum(ancestor.marks[name].length for name in _continued(hashed, ancestor))
 
 
-def assemble(rows: Sequence[StoredRow], thread_id: str) -> tuple[EncodedState, Lineage]:
+def assemble(rows: Sequence[StoredRow], thread_id: str, held: Held | None = None) -> tuple[EncodedState, Lineage]:
     """A state and its lineage, from its row and the rows it builds on, newest first.
 
     Args:
         rows: The rows.
         thread_id: Their thread, to be named in an error.
+        held: Stands in for payloads that were left out.
 
     Raises:
         CorruptCheckpoint: A row is damaged, or the rows do not belong together.
+        NotHeld: A payload that was left out is needed.
     """
     texts: dict[str, list[memoryview]] = {}
-    marks: dict[str, Mark] = {}
+    marks: Mapping[str, Mark] = {}
     ancestors: list[Ancestor] = []
+    there = [row for row in rows if row.payload is not None]
+    if len(there) < len(rows):
+        if held is None:
+            raise NotHeld
+        below = held.below(rows[len(there)].token)
+        if not there and below == held.lineage:
+            return held.state, held.lineage
+        if not there:
+            raise NotHeld
+        ancestors = list(reversed(below))
+        texts, marks = held.texts(below[0]), below[0].marks
     content = _Content(0, False, {}, [], b"", memoryview(b""))
-    for row in reversed(rows):
+    for row in reversed(there):
         base = ancestors[-1] if ancestors else None
         try:
-            content = _unpack(row.payload, row.token if base is None else row.token + base.token)
-            marks = {name: marks.get(name, EMPTY) for name in content.cuts}
-            _add(content, texts, marks)
+            content = _unpack(cast(bytes, row.payload), row.token if base is None else row.token + base.token)
+            marks = _added(content, texts, marks)
+            if row is there[0]:
+                _check_head(content)
         except _Damaged as damage:
             raise CorruptCheckpoint(
                 f"Checkpoint row {row.seq} of thread {thread_id!r} cannot be read back: {damage}. Load another "
@@ -203,6 +251,8 @@ def assemble(rows: Sequence[StoredRow], thread_id: str) -> tuple[EncodedState, L
             ) from None
         base_seq = None if base is None else base.seq
         ancestors.append(Ancestor(row.seq, row.token, base_seq, content.position, content.provisional, marks))
+    if not texts.keys() >= {name for name, mark in marks.items() if mark.length}:
+        raise NotHeld
     logs = [
         Log(name, cut, b"".join(texts[name]) if marks[name].length else b"", marks[name].item_count)
         for name, cut in content.cuts.items()
@@ -214,14 +264,9 @@ class _Damaged(Exception):
     """What is wrong with a row, to stand in a sentence. Never what it holds."""
 
 
-class _Change(NamedTuple):
-    """What a row says of one log: its first bytes are those of the base's, the others are in the row."""
-
-    name: str
-    start: int
-    length: int
-    item_count: int
-    digest: bytes
+#: What a row says of one log: its name, how many of its first bytes are those of the base's, how many others are in the
+#: row, how many items it has, and its digest.
+_Change: TypeAlias = tuple[str, int, int, int, bytes]
 
 
 class _Content(NamedTuple):
@@ -235,16 +280,31 @@ class _Content(NamedTuple):
     suffixes: memoryview
 
 
-def _add(content: _Content, texts: dict[str, list[memoryview]], marks: dict[str, Mark]) -> None:
-    """Let a row's changes of the logs take effect on the texts and marks of the row it builds on."""
-    offset = 0
+def _added(content: _Content, texts: dict[str, list[memoryview]], marks: Mapping[str, Mark]) -> Mapping[str, Mark]:
+    """Let a row's changes of the logs take effect on the texts of the row it builds on; return what its marks become.
+
+    Raises:
+        NotHeld: A text goes on that is not there.
+    """
+    same = marks.keys() == content.cuts.keys()
+    changed = dict(marks) if same else {name: marks.get(name, EMPTY) for name in content.cuts}
+    begin = 0
     for name, start, length, item_count, digest in content.changes:
-        if start not in {0, marks[name].length}:
+        if start and start != changed[name].length:
             raise _Damaged("it goes on from a text of another length")
-        added = content.suffixes[offset : offset + length]
-        offset += length
-        texts[name] = [*texts[name], added] if start else [added]
-        marks[name] = Mark(start + length, item_count, digest)
+        end = begin + length
+        suffix = content.suffixes[begin:end]
+        if not start:
+            texts[name] = [suffix]
+        elif name in texts:
+            texts[name] = [*texts[name], suffix]
+        else:
+            raise NotHeld
+        changed[name] = Mark(start + length, item_count, digest)
+        begin = end
+    if begin != len(content.suffixes):
+        raise _Damaged("its texts are not as long as its header says")
+    return changed
 
 
 def _choose_base(lineage: Lineage) -> tuple[Ancestor | None, int]:
@@ -322,9 +382,7 @@ def _unpack(payload: bytes, tokens: bytes) -> _Content:
     head, suffixes = bytes(body[head_at:suffixes_at]), body[suffixes_at:]
     if len(head) != head_length:
         raise _Damaged("it was cut off")
-    content = _Content(*_parse_header(header), head, suffixes)
-    _check_fit(content)
-    return content
+    return _Content(*_parse_header(header), head, suffixes)
 
 
 def _inflated(deflated: memoryview) -> bytes:
@@ -346,19 +404,19 @@ def _parse_header(header: Any) -> tuple[int, bool, dict[str, int], list[_Change]
         numbers = [position, provisional, *cuts.values()]
         parsed = []
         for name, start, length, item_count, digest in changes:
-            numbers += [start, length, item_count]
+            numbers += (start, length, item_count)
             if name not in cuts or len(digest) not in _DIGEST_HEX:
                 raise _Damaged("its header is damaged")
-            parsed.append(_Change(name, start, length, item_count, bytes.fromhex(digest)))
+            parsed.append((name, start, length, item_count, bytes.fromhex(digest)))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise _Damaged("its header is damaged") from None
-    if any(type(number) is not int or number < 0 for number in numbers):
+    if set(map(type, numbers)) != {int} or min(numbers) < 0:
         raise _Damaged("its header is damaged")
     return position, bool(provisional), cuts, parsed
 
 
-def _check_fit(content: _Content) -> None:
-    """A state is an object, its logs are lists cut out of it, and what is added to them is all there."""
+def _check_head(content: _Content) -> None:
+    """A state is an object, and its logs are lists cut out of it."""
     head, at = content.head, 0
     if not (head.startswith(b"{") and head.endswith(b"}")):
         raise _Damaged("it is not the state of anything")
@@ -366,8 +424,6 @@ def _check_fit(content: _Content) -> None:
         if cut <= at or head[cut - 1 : cut + 1] != b"[]":
             raise _Damaged("its lists do not belong where its header says")
         at = cut
-    if sum(change.length for change in content.changes) != len(content.suffixes):
-        raise _Damaged("its texts are not as long as its header says")
 
 
 #: What the rows of small deltas repeat: a header, the fields of a Locus `AgentState` and of its messages. Part of the

@@ -84,7 +84,9 @@ class HashedLog:
         return digest
 
 
-#: The logs of one state by name.
+_NO_LOG = HashedLog(Log("", 0, b"", 0))
+
+#: The logs of one state by name; of an empty one, it is not told which it is.
 HashedLogs = Mapping[str, HashedLog]
 
 #: What a hashed log takes in memory beside its text, roughly.
@@ -100,6 +102,9 @@ def hash_logs(state: EncodedState, before: HashedLogs) -> HashedLogs:
     """
     hashed = {}
     for log in state.logs:
+        if not log.text:
+            hashed[log.name] = _NO_LOG
+            continue
         earlier = before.get(log.name)
         same = earlier is not None and earlier.log.text == log.text
         hashed[log.name] = earlier if earlier is not None and same else HashedLog(log, earlier)
@@ -108,4 +113,4 @@ def hash_logs(state: EncodedState, before: HashedLogs) -> HashedLogs:
 
 def size_bytes(logs: HashedLogs) -> int:
     """Memory that hashed logs take, roughly."""
-    return sum(len(hashed.log.text) + _OVERHEAD_BYTES for hashed in logs.values() if hashed.log.text)
+    return sum([len(hashed.log.text) + _OVERHEAD_BYTES for hashed in logs.values() if hashed.log.text])

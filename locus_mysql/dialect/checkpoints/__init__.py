@@ -1,1 +1,1 @@
-"""The SQL of checkpoints: their tables, and every statement about them."""
+"""The SQL of checkpoints: their tables, and all statements about them."""

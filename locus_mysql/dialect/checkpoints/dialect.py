@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Literal
 
 from ..dialect import Dialect
+from .loading import LoadingStatements
 from .maintenance import MaintenanceStatements
 from .queries import QueryStatements
 from .saving import CheckpointStatements
@@ -42,8 +43,13 @@ class CheckpointDialect(Dialect):
 
     @cached_property
     def checkpoints(self) -> CheckpointStatements:
-        """Saving, loading and deleting checkpoints."""
+        """Saving, deleting and looking for checkpoints."""
         return CheckpointStatements(self._tables)
+
+    @cached_property
+    def loading(self) -> LoadingStatements:
+        """Loading checkpoints."""
+        return LoadingStatements(self._tables)
 
     @cached_property
     def queries(self) -> QueryStatements:

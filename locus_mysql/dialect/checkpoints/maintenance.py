@@ -8,8 +8,8 @@ from ..statement import Statement
 from ..template import Statements
 from .saving import NewRow
 
-# Threads to clean up, page by page along the primary key. Those idle past the cut-off go whole, others lose what is
-# old.
+# Threads to clean up, page by page along the primary key. Those that were idle for longer than the cut-off go whole;
+# others lose what is old.
 THREADS_BEFORE = """
 SELECT t.thread_id, t.updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
   FROM {threads} t
@@ -43,7 +43,7 @@ UPDATE {checkpoints} c
 """
 
 # Delete the unnamed rows that no named state follows. In this statement and the next two, DISTINCT ends the recursion
-# where damaged rows follow each other in a circle.
+# even where damaged rows follow each other in a circle.
 SWEEP_LEAVES = """
 DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
   LEFT JOIN (WITH RECURSIVE followed (seq, parent_seq) AS (
@@ -73,7 +73,7 @@ UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NULL AND c.base_seq IS NOT NULL AND needed.seq IS NULL
 """
 
-# Forget the texts of unnamed rows that no named state holds: none goes on with them.
+# Forget the texts of unnamed rows that no named state continues.
 SWEEP_TEXTS = """
 UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
   LEFT JOIN (WITH RECURSIVE held (seq, parent_seq, continues) AS (
@@ -90,8 +90,8 @@ UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
    AND (c.search_text IS NOT NULL OR c.pending_text IS NOT NULL)
 """
 
-# Rows that are left with nothing but the way to their parents: those that follow get the first parent that holds
-# something, and they go.
+# Rows that are of use only as a link to their parents: the rows that follow get as their parent the nearest one that
+# holds something, and then the links can go.
 SWEEP_BYPASS = """
 UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
   JOIN (WITH RECURSIVE up (seq, hollow_seq, parent_seq, continues) AS (
@@ -125,7 +125,7 @@ COUNT_NAMED = """
 SELECT COUNT(c.checkpoint_id) FROM {checkpoints} c WHERE c.tenant = %s AND c.thread_id = %s
 """
 
-# Copying. First whatever is left of an expired destination goes.
+# Copying. First, what is left of an expired destination is removed.
 SETTLE_EXPIRED = """
 INSERT INTO {settled} (tenant, token, settled_at)
 SELECT c.tenant, c.token, UTC_TIMESTAMP(6)
@@ -175,7 +175,7 @@ SELECT c.tenant, %s, c.seq, c.checkpoint_id, c.parent_seq, c.base_seq, c.continu
  WHERE c.tenant = %s AND c.thread_id = %s AND c.seq >= t.first_seq
 """
 
-# Rewriting a thread's states: what they are now, and rows put in their places.
+# Rewriting a thread's states: reading them as they are, and putting rows in their places.
 THREADS_WITH_OLD_MESSAGES = """
 SELECT DISTINCT c.thread_id
   FROM {checkpoints} c
@@ -236,7 +236,7 @@ class MaintenanceStatements(Statements):
         return Statement(self._text(UNNAME_BEFORE), (tenant, thread_id) * 2 + (age_us,))
 
     def sweep(self, tenant: str, thread_id: str) -> tuple[Statement, ...]:
-        """Remove all that no named checkpoint needs in a thread."""
+        """Remove everything in a thread that no named checkpoint needs."""
         key = (tenant, thread_id)
         return (
             Statement(self._text(SWEEP_LEAVES), key * 3),
@@ -281,7 +281,7 @@ class MaintenanceStatements(Statements):
         return Statement(self._text(READ_THREAD), (tenant, thread_id))
 
     def put_row(self, tenant: str, thread_id: str, placed: PlacedRow) -> Statement:
-        """Insert a row in a given place of a thread that is locked and was cleared."""
+        """Insert a row at a given place of a thread that is locked and has been emptied."""
         checkpoint_id, parent_seq, *rest = placed.row.params
         values = (placed.seq, checkpoint_id, parent_seq, placed.base_seq, *rest, placed.created_at)
         return Statement(self._text(PUT_ROW), (tenant, thread_id, *values))

@@ -23,7 +23,8 @@ SELECT c.checkpoint_id, c.metadata, c.created_at
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s AND {LIVE}
 """
 
-# Uses the multi-valued index metadata_pairs; the caller compares the metadata itself. Newest first.
+# Uses the multi-valued index metadata_pairs, which holds only hashes of keys and values, so the caller compares the
+# metadata itself. Newest first.
 FIND_BY_METADATA = """
 SELECT c.thread_id, c.checkpoint_id, c.metadata, c.created_at
   FROM {checkpoints} c
@@ -33,8 +34,9 @@ SELECT c.thread_id, c.checkpoint_id, c.metadata, c.created_at
  LIMIT %s OFFSET %s
 """
 
-# Move the text of checkpoints saved since into the full-text index. Relies on the index pending; each row is locked by
-# its own key, so saves in progress are not waited for. The index shows what is committed only.
+# Move the text of checkpoints that were saved since the last time into the full-text index. Relies on the index
+# pending. Each row is locked by its own key, so this waits for no save in progress. The index shows only what is
+# committed.
 INDEX_PENDING = """
 UPDATE {checkpoints} c
   JOIN (SELECT tenant, thread_id, seq FROM {checkpoints} FORCE INDEX (pending)
@@ -44,12 +46,13 @@ UPDATE {checkpoints} c
  WHERE c.unindexed = 1
 """
 
-# Uses the full-text index words. MySQL's own score, and so an order by it, depends on the texts of all tenants: it is
-# higher the fewer of all rows hold a word. Here only its sign is used, which tells whether a text holds a word, and the
-# weight of a word depends on how many of the tenant's own hits hold it.
+# Uses the full-text index words. MySQL's own score, and so an order by it, depends on the texts of all tenants: the
+# fewer of all rows hold a word, the higher it is. Here only its sign is used, which tells whether a text holds a word;
+# the weight of a word depends on how many of the tenant's own hits hold it.
 #
-# A hit in a row without a name counts for a named state that follows it and so holds the text: the recursion goes down
-# along the index parents until it finds one. A row follows an older one; the bound is for rows that are damaged.
+# A hit in a row without a name counts for a named state that follows it, and so holds the text too: the recursion goes
+# down along the index parents until it finds one. Rows only follow older ones; that is stated as well, so that it also
+# ends where rows are damaged.
 SEARCH = """
 WITH found AS (
   SELECT c.thread_id, c.seq, c.created_at{flags}
@@ -84,8 +87,8 @@ SELECT /*+ SET_VAR(cte_max_recursion_depth = 1000000) */
 # How many hits there are, and how many of them hold each part of the query.
 COUNT_HITS = ", (SELECT COUNT(*) AS hits{counts} FROM found) AS held"
 
-# The newest checkpoint of each of the most recent threads. Each is the first row of a walk backwards along the primary
-# key, all of which the order must name: by seq alone, MySQL 9.7 sorts all rows of the thread.
+# The newest checkpoint of each of the most recent threads. It is the first row of a walk backwards along the primary
+# key. The order must name all columns of that key: by seq alone, MySQL 9.7 sorts all rows of the thread.
 LIST_WITH_METADATA = """
 SELECT recent.thread_id, newest.checkpoint_id, newest.metadata, newest.created_at
   FROM (SELECT t.tenant, t.thread_id, t.first_seq, t.updated_at
@@ -102,8 +105,8 @@ SELECT recent.thread_id, newest.checkpoint_id, newest.metadata, newest.created_a
  ORDER BY recent.updated_at DESC, recent.thread_id DESC
 """
 
-# The states of several checkpoints at once: those chosen, each with the rows it builds on, newest first. Rows and hops
-# are bounded as in LOAD_NEWEST.
+# The states of several checkpoints at once: for each that is chosen, its row and those it builds on, newest first. Both
+# bounds are for damaged rows: a row builds on older ones only, and on far fewer than 500.
 LOAD_CHOSEN = """
 WITH RECURSIVE chosen AS ({chosen}),
 lineage (thread_id, chosen_seq, seq, base_seq, hops) AS (
@@ -151,7 +154,7 @@ SELECT found.*, ROW_NUMBER() OVER (ORDER BY found.created_at DESC, found.seq DES
 """
 
 # The newest checkpoints of a thread, each with the nearest named one that it follows: the recursion goes up from each
-# until it finds one. A row follows an older one; the bound is for rows that are damaged.
+# until it finds one. Rows only follow older ones; that is stated as well, so that it also ends where rows are damaged.
 HISTORY = """
 WITH RECURSIVE chosen AS (
   SELECT c.seq, c.checkpoint_id, c.parent_seq, c.created_at, LENGTH(c.payload) AS size_bytes, c.metadata
@@ -195,7 +198,7 @@ class QueryStatements(Statements):
     """Finding and describing checkpoints."""
 
     def get_metadata(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Statement:
-        """Id, metadata and time of a checkpoint, or of the newest."""
+        """Id, metadata and time of a checkpoint, or of the thread's newest."""
         if checkpoint_id is None:
             return Statement(self._text(GET_METADATA), (tenant, thread_id))
         return Statement(self._text(GET_METADATA_NAMED), (tenant, thread_id, checkpoint_id))
@@ -215,11 +218,11 @@ class QueryStatements(Statements):
         return Statement(text, (tenant, keys, limit, offset, tenant, tenant))
 
     def index_pending(self, limit: int, *, skip_locked: bool = False) -> Statement:
-        """Index the text of checkpoints saved since; of all tenants.
+        """Index the text of checkpoints that were saved since the last time, whatever their tenant.
 
         Args:
-            limit: Of this many checkpoints at most.
-            skip_locked: Leave those for later that another session is writing to or indexing.
+            limit: The most checkpoints to index.
+            skip_locked: Leave out those that another session is writing to, or indexing, just now.
         """
         locking = "FOR UPDATE SKIP LOCKED" if skip_locked else ""
         return Statement(self._text(INDEX_PENDING.replace("{locking}", locking)), (limit,))
@@ -228,10 +231,10 @@ class QueryStatements(Statements):
         """Thread, id, time, score and text of the best hits.
 
         Args:
-            tenant: Whose.
-            query: What a hit holds any part of.
-            parts: The query's words and phrases that count for the score.
-            limit: At most this many.
+            tenant: Whose checkpoints to search.
+            query: Words and phrases. A hit holds at least one of them.
+            parts: Those of its words and phrases that count for the score.
+            limit: The most hits to return.
         """
         places = range(len(parts) if len(parts) > 1 else 0)  # one part is held by every hit
         holds = "MATCH (c.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) > 0"
@@ -247,7 +250,7 @@ class QueryStatements(Statements):
         return Statement(self._text(LIST_WITH_METADATA), (tenant, limit))
 
     def history(self, tenant: str, thread_id: str, limit: int) -> Statement:
-        """Id, id of the one it follows, time, stored bytes and metadata of checkpoints of a thread, newest first."""
+        """Of a thread's checkpoints, newest first: id, id of the one before, time, stored bytes and metadata."""
         key = (tenant, thread_id)
         return Statement(self._text(HISTORY), (*key, limit, *key, *key))
 

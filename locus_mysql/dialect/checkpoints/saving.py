@@ -1,15 +1,14 @@
-"""Statements that save, load and delete checkpoints."""
+"""Statements that save and delete checkpoints, and look for them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from ..statement import Param, Statement
 from ..template import Statements
 
-# Insert under the seq just taken. The thread's row is locked, so its last_seq is that seq. The time is that of this
-# statement: that of the one before may be from before it waited for the lock, and so before another's save.
+# Insert under the seq that was just taken. The thread's row is locked, so its last_seq is that seq. The time is that of
+# this statement: the one before may have begun before another save, for whose lock it then waited.
 INSERT_WHOLE = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
                            metadata, metadata_keys, pending_text, unindexed, oldest_at, created_at)
@@ -18,9 +17,9 @@ SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, t.last_seq, %s, %s, %s, %s, %s
  WHERE t.tenant = %s AND t.thread_id = %s
 """
 
-# The same for a state that goes on from another: only if its parent, whose text it may go on with, and its base are
-# still there and the very rows that were built on. A thread that was deleted and made anew may have others at these
-# seqs. Where IF is told 0 there is no base, and the parent stands in for it.
+# The same for a state that goes on from another. It is inserted only if its parent, whose text it may continue, and its
+# base are still there, and are the very rows that it was built on: a thread that was deleted and made anew may have
+# other rows at these seqs. If there is no base, IF gets a 0, and the parent stands in its place.
 INSERT_AFTER = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
                            metadata, metadata_keys, pending_text, unindexed, oldest_at, created_at)
@@ -33,9 +32,9 @@ SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, IF(%s, b.seq, t.last_seq), %s,
  WHERE t.tenant = %s AND t.thread_id = %s AND {LIVE}
 """
 
-# The same right after a seq was taken of a thread that nobody had written to: then parent and base need no look-up,
-# which is 0.15 ms of a save of 1.2 ms. If no seq was taken, ROW_COUNT() is 0 and the statement fails with error 3141,
-# as `HELD` does in `threads`. INSERT ... SELECT would affect no row instead, but takes 0.04 ms more.
+# The same right after a seq was taken in a thread to which nobody had written. Then parent and base need not be looked
+# up, which would be 0.15 ms of a save of 1.2 ms. If no seq was taken, ROW_COUNT() is 0 and the statement fails with
+# error 3141, as `HELD` does in `threads`. INSERT ... SELECT would affect no row instead, but takes 0.04 ms more.
 INSERT_NEXT = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
                            metadata, metadata_keys, pending_text, unindexed, oldest_at, created_at)
@@ -86,7 +85,8 @@ UPDATE {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s
 """
 
-# Forget the text of the row just unnamed if no state goes on with it, and of unnamed rows that only it went on with.
+# Forget the text of the row just unnamed if no state continues it, and the texts of unnamed rows that only this row
+# continued.
 FORGET_TEXT = """
 UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
   JOIN (WITH RECURSIVE unheld (seq, parent_seq, continues) AS (
@@ -108,8 +108,8 @@ UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s
 """
 
-# Empty the payload of the row just unnamed if no state builds on it, and of unnamed rows it was the last to build on.
-# Relies on the index bases.
+# Empty the payload of the row just unnamed if no state builds on it, and the payloads of unnamed rows on which only
+# this row was built. Relies on the index bases.
 STRIP_PAYLOAD = """
 UPDATE {checkpoints} c
   JOIN (WITH RECURSIVE unused (seq, base_seq) AS (
@@ -131,7 +131,7 @@ UPDATE {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s
 """
 
-# Delete the row just unnamed if no state follows it, and unnamed rows before it that then none follows.
+# Delete the row just unnamed if no state follows it, and those unnamed rows before it that no other state follows.
 # Relies on the index parents. A base is always an ancestor, so this never takes a base away.
 REMOVE_LEAF = """
 DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
@@ -152,8 +152,9 @@ DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s
 """
 
-# The row just unnamed may now hold nothing but the way from the states that follow it to its parent. They get its
-# parent for theirs, and it goes: else each save under the same id, or beyond keep_checkpoints, left a row behind.
+# The row just unnamed may now be of use only as the link between its parent and the states that follow it. Those get
+# its parent as theirs, and the row is deleted. Otherwise each save under the same id, or beyond keep_checkpoints, would
+# leave a row behind.
 BYPASS = """
 UPDATE {checkpoints} c
   JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = LAST_INSERT_ID() AND {HOLLOW[x]}
@@ -173,55 +174,6 @@ DELETE_LEFT_BEHIND = """
 DELETE c FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
  WHERE c.tenant = %s AND c.thread_id = %s AND c.seq < t.first_seq
-"""
-
-# The newest checkpoint of a thread and the rows it builds on, newest first. The recursion carries keys only: payloads
-# in it would be copied into a temporary table. A row builds on an older one, and on 130 of them at most: the bounds are
-# for rows that are damaged, which then do not fit together.
-LOAD_NEWEST = """
-WITH RECURSIVE lineage (seq, base_seq, version) AS (
-  (SELECT c.seq, c.base_seq, t.version
-     FROM {checkpoints} c
-     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
-    WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
-    ORDER BY c.seq DESC LIMIT 1)
-  UNION ALL
-  SELECT b.seq, b.base_seq, lineage.version
-    FROM lineage
-    JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq AND b.seq < lineage.seq
-   LIMIT 500
-)
-SELECT c.seq, c.token, c.payload, lineage.version
-  FROM lineage
-  JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
- ORDER BY c.seq DESC
-"""
-
-LOAD_NAMED = """
-WITH RECURSIVE lineage (seq, base_seq, version) AS (
-  (SELECT c.seq, c.base_seq, t.version
-     FROM {checkpoints} c
-     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
-    WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s AND {LIVE})
-  UNION ALL
-  SELECT b.seq, b.base_seq, lineage.version
-    FROM lineage
-    JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq AND b.seq < lineage.seq
-   LIMIT 500
-)
-SELECT c.seq, c.token, c.payload, lineage.version
-  FROM lineage
-  JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
- ORDER BY c.seq DESC
-"""
-
-# The same when the rows are known: a look-up by primary key. They still are the newest checkpoint's if the version is.
-LOAD_ROWS = """
-SELECT c.payload
-  FROM {threads} t
-  JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id
- WHERE c.tenant = %s AND c.thread_id = %s AND t.version = %s AND c.seq IN ({seqs}) AND {LIVE}
- ORDER BY c.seq DESC
 """
 
 EXISTS_ANY = """
@@ -282,7 +234,7 @@ class NewRow(NamedTuple):
 
 
 class CheckpointStatements(Statements):
-    """Saving, loading and deleting checkpoints."""
+    """Saving, deleting and looking for checkpoints."""
 
     def insert_whole(self, tenant: str, thread_id: str, row: NewRow) -> Statement:
         """Insert a state that stands by itself."""
@@ -340,18 +292,6 @@ class CheckpointStatements(Statements):
     def delete_left_behind(self, tenant: str, thread_id: str) -> Statement:
         """Delete the rows of a thread that an expiry left behind."""
         return Statement(self._text(DELETE_LEFT_BEHIND), (tenant, thread_id))
-
-    def load(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Statement:
-        """Seq, token, payload and version, of a checkpoint and of the rows it builds on, newest first."""
-        key = (tenant, thread_id)
-        if checkpoint_id is None:
-            return Statement(self._text(LOAD_NEWEST), key * 3)
-        return Statement(self._text(LOAD_NAMED), (*key, checkpoint_id, *key, *key))
-
-    def load_rows(self, tenant: str, thread_id: str, version: bytes, seqs: Sequence[int]) -> Statement:
-        """Payloads of rows by their seqs, newest first; none if the thread has another version."""
-        text = self._text(LOAD_ROWS.replace("{seqs}", ", ".join(["%s"] * len(seqs))))
-        return Statement(text, (tenant, thread_id, version, *seqs))
 
     def exists(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Statement:
         """A row if the checkpoint, or any of the thread, is there."""

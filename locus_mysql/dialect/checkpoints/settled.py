@@ -1,8 +1,8 @@
-"""Statements about operations that were carried out and left nothing else to tell of them.
+"""Statements about operations that were carried out, and of which nothing else is left in the tables.
 
-An operation whose answer was lost is repeated, and must first find out whether it was carried out. A saved row tells
-so by its token, until it is replaced, pruned or deleted: whoever does that leaves the token here. A delete, a copy and
-a rewrite leave a token of their own. A token is kept for `KEPT_S`.
+An operation whose answer was lost is repeated, and must first find out whether it was carried out. A save is recognised
+by the token in its row. An operation that replaces, prunes or deletes a row therefore leaves the row's token here; and
+a delete, a copy or a rewrite leaves a token of its own. A token is kept for `KEPT_S`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from ..template import Statements
 
 SETTLE = "INSERT INTO {settled} (tenant, token, settled_at) VALUES (%s, %s, UTC_TIMESTAMP(6))"
 
-# The tokens of checkpoints that are about to lose their names, if they are young enough to be saved again by mistake.
-# A copied thread has the tokens of its source, so a token may be there already.
+# The tokens of checkpoints that are about to lose their names, if these are so young that a repeated save might make
+# them again. A copied thread has the same tokens as its source, so a token may be there already.
 SETTLE_ROWS = """
 INSERT INTO {settled} (tenant, token, settled_at)
 SELECT c.tenant, c.token, UTC_TIMESTAMP(6)
@@ -32,7 +32,7 @@ SELECT c.tenant, c.token, UTC_TIMESTAMP(6)
     ON DUPLICATE KEY UPDATE settled_at = UTC_TIMESTAMP(6)
 """
 
-# The same for a delete, which leaves its own token beside that of the checkpoint if there is one.
+# The same for a delete. If there is such a checkpoint, the delete leaves its own token too.
 SETTLE_DELETED = """
 INSERT INTO {settled} (tenant, token, settled_at)
 SELECT c.tenant, c.token, UTC_TIMESTAMP(6)
@@ -46,7 +46,7 @@ SELECT c.tenant, %s, UTC_TIMESTAMP(6)
     ON DUPLICATE KEY UPDATE settled_at = UTC_TIMESTAMP(6)
 """
 
-# The same for the checkpoints beyond the newest so many: those that UNNAME_OLDER takes the names from.
+# The same for all but the newest checkpoints of a thread, from which UNNAME_OLDER takes the names.
 SETTLE_OLDER = """
 INSERT INTO {settled} (tenant, token, settled_at)
 SELECT c.tenant, c.token, UTC_TIMESTAMP(6)
@@ -75,7 +75,7 @@ FORGET_OLD = "DELETE FROM {settled} WHERE settled_at < UTC_TIMESTAMP(6) - INTERV
 
 
 class SettledStatements(Statements):
-    """Leaving tokens, and finding them."""
+    """Leaving tokens of operations, and finding them."""
 
     def settle(self, tenant: str, token: bytes) -> Statement:
         """Leave the token of an operation."""
@@ -90,12 +90,12 @@ class SettledStatements(Statements):
         return Statement(self._text(SETTLE_NAMED), (tenant, thread_id, checkpoint_id))
 
     def settle_deleted(self, tenant: str, thread_id: str, checkpoint_id: str, token: bytes) -> Statement:
-        """If there is such a checkpoint, leave the token of the delete, and its own if it is young."""
+        """If the checkpoint is there, leave the token of its delete, and if it is young, its own token as well."""
         key = (tenant, thread_id, checkpoint_id)
         return Statement(self._text(SETTLE_DELETED), (*key, token, *key))
 
     def settle_older(self, tenant: str, thread_id: str, keep: int) -> Statement:
-        """Leave the tokens of young checkpoints beyond the newest ``keep``."""
+        """Leave the tokens of young checkpoints that are not among the newest ``keep``."""
         return Statement(self._text(SETTLE_OLDER), (tenant, thread_id, keep))
 
     def settle_left_behind(self, tenant: str, thread_id: str) -> Statement:
@@ -103,7 +103,7 @@ class SettledStatements(Statements):
         return Statement(self._text(SETTLE_LEFT_BEHIND), (tenant, thread_id))
 
     def find(self, tenant: str, token: bytes) -> Statement:
-        """A row if an operation left its token."""
+        """One row if an operation left this token, else none."""
         return Statement(self._text(FIND), (tenant, token))
 
     def forget_old(self) -> Statement:

@@ -6,8 +6,9 @@ from ..like import like
 from ..statement import Statement
 from ..template import Statements
 
-# Take the next seq of a thread, making the thread if there is none. An expired thread starts anew: rows below
-# first_seq are no longer its. The assignments run left to right; expires_at must come after those that read it.
+# Take the next seq of a thread, and make the thread if it is not there. An expired thread starts anew: rows below
+# first_seq no longer belong to it. Assignments are made from left to right, so that of expires_at must come after those
+# that read it.
 TAKE_SEQ = """
 INSERT INTO {threads} (tenant, thread_id, last_seq, first_seq, version, created_at, updated_at, expires_at)
 VALUES (%s, %s, LAST_INSERT_ID(1), 1, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6),
@@ -57,12 +58,12 @@ UPDATE {threads} SET version = %s
 # The same if nobody has written to the thread since its version was this.
 LOCK_UNCHANGED = "UPDATE {threads} SET version = %s WHERE tenant = %s AND thread_id = %s AND version = %s"
 
-# Did the statement before lock a thread? If not, this fails with error 3141, which undoes the batch: without the lock,
-# another process may make the thread at any moment, and nothing may then be done to it.
+# This fails with error 3141, which undoes the batch, if the statement before it did not lock a thread: without the
+# lock, another process may make the thread at any moment, and then nothing may be done to it.
 HELD = "SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)"
 
-# The same, if the batch was not carried out yet: a first try whose answer was lost may have been, while the second one
-# waited for the lock; or it arrives late, when the second one has been.
+# This also fails if the batch has been carried out already. A first try whose answer was lost may have been carried out
+# while the second one waited for the lock; or the first one arrives late, when the second has been carried out.
 HELD_ONCE = "SELECT CAST(IF(ROW_COUNT() > 0 AND NOT EXISTS ({landed}), '1', '') AS JSON)"
 
 # A thread's row for checkpoints that have none. Their order is that of their seqs.
@@ -78,7 +79,7 @@ SELECT found.tenant, found.thread_id, found.newest, found.oldest, %s, found.crea
        last_seq = GREATEST(last_seq, found.newest), version = %s
 """
 
-# Threads whose checkpoints have no thread's row. No statement here leaves such behind; damage may.
+# Threads whose checkpoints have no thread's row. No statement here leaves any behind, but damage may.
 ORPHANED = """
 SELECT DISTINCT c.thread_id
   FROM {checkpoints} c
@@ -87,14 +88,14 @@ SELECT DISTINCT c.thread_id
  LIMIT %s
 """
 
-# Is the thread as it was?
+# Finds a row if nobody has written to the thread since it had this version.
 UNCHANGED = """
 SELECT 1 FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id = %s AND t.version = %s
    AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
 """
 
-# A thread without checkpoints is no thread.
+# A thread has at least one checkpoint; without any, its row goes too.
 DROP_IF_EMPTY = """
 DELETE FROM {threads}
  WHERE tenant = %s AND thread_id = %s
@@ -104,7 +105,8 @@ DELETE FROM {threads}
 
 DROP = "DELETE FROM {threads} WHERE tenant = %s AND thread_id = %s"
 
-# Walks the index recent backwards, which ends with thread_id: both in one direction, or all threads would be sorted.
+# Walks backwards along the index recent, which ends with thread_id. Both columns must have the same direction, or all
+# threads would be sorted.
 LIST = """
 SELECT t.thread_id
   FROM {threads} t
@@ -146,12 +148,12 @@ class ThreadStatements(Statements):
             tenant: The thread's tenant.
             thread_id: The thread.
             version: The version it then has.
-            known_version: The version it may have had; if it had, the last insert id is 1.
+            known_version: The version it is thought to have now. If it has, the last insert id is 1.
         """
         return Statement(self._text(LOCK), (known_version, version, tenant, thread_id))
 
     def lock_any(self, tenant: str, thread_id: str, version: bytes) -> Statement:
-        """As `lock`, also if the thread has expired; if it has not, the last insert id is 1."""
+        """As `lock`, but also for a thread that has expired. If it has not, the last insert id is 1."""
         return Statement(self._text(LOCK_ANY), (version, tenant, thread_id))
 
     def lock_idle(self, tenant: str, thread_id: str, version: bytes, age_us: int) -> Statement:
@@ -163,7 +165,7 @@ class ThreadStatements(Statements):
         return Statement(self._text(LOCK_UNCHANGED), (version, tenant, thread_id, known_version))
 
     def guard(self, landed: Statement | None = None) -> Statement:
-        """Undo the batch unless the statement before locked a thread, and `landed` finds nothing."""
+        """Undo the batch unless the statement before it locked a thread, and ``landed`` finds nothing."""
         if landed is None:
             return Statement(HELD)
         return Statement(HELD_ONCE.replace("{landed}", landed.sql), landed.params)

@@ -23,7 +23,7 @@ class AiomysqlConnection(AsyncAdapter):
             port=endpoint.port,
             unix_socket=endpoint.unix_socket,
             user=config.user,
-            # Sent as Latin-1: so that UTF-8 arrives, as from MySQL's own client.
+            # aiomysql encodes it as Latin-1. Decoded by that first, UTF-8 arrives, as from MySQL's own client.
             password=config.password.get_secret_value().encode().decode("latin-1"),
             db=config.database,
             charset="utf8mb4",
@@ -39,7 +39,7 @@ class AiomysqlConnection(AsyncAdapter):
         after_login(library)
 
     def discard(self) -> None:
-        """See `AsyncAdapter.discard`. With a writer, it would warn and close it when it is freed."""
+        """See `AsyncAdapter.discard`. A library that kept its writer would close it with a warning when freed."""
         if self.library is not None:
             self.library._writer = self.library._reader = None
 
@@ -55,7 +55,7 @@ def _connection_class() -> Any:
 
     class QuietConnection(Connection):  # type: ignore[misc,unused-ignore]
         def __del__(self) -> None:
-            """Say nothing: aiomysql's own warns, and fails if the event loop is closed. Asyncio warns by itself."""
+            """Do nothing. aiomysql's own warns, as asyncio does anyway, and fails if the event loop is closed."""
 
     return QuietConnection
 
@@ -67,9 +67,9 @@ class AiomysqlDriver:
     library = "aiomysql"
 
     def connect(self, config: ConnectionOptions, endpoint: Endpoint) -> SyncConnection:
-        """See `base.Driver.connect`."""
+        """See `interface.Driver.connect`."""
         return PyMySQLConnection.open(config, endpoint)
 
     async def connect_async(self, config: ConnectionOptions, endpoint: Endpoint) -> AsyncConnection:
-        """See `base.Driver.connect_async`."""
+        """See `interface.Driver.connect_async`."""
         return await AiomysqlConnection.open(config, endpoint)

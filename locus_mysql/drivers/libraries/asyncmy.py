@@ -19,7 +19,7 @@ class AsyncmyConnection(AsyncAdapter):
         from asyncmy.connection import Connection
 
         config, endpoint = self.config, self.endpoint
-        make: Any = Connection  # its stub lacks what is used here
+        make: Any = Connection  # its type stub lacks what is used here
         self.library = library = make(
             host=endpoint.host,
             port=endpoint.port,
@@ -36,7 +36,7 @@ class AsyncmyConnection(AsyncAdapter):
         )
         if not config.pipeline:
             library._client_flag &= ~CLIENT_MULTI_STATEMENTS  # asyncmy always sets it
-        library._secure = self.private  # before 0.2.14 it does not know of TLS, and a full login fails there
+        library._secure = self.private  # before 0.2.14 it does not notice TLS, and then a full login fails
         before_login(library, self)
         await library.connect()
         after_login(library)
@@ -49,7 +49,7 @@ class AsyncmyConnection(AsyncAdapter):
     def transport(self) -> Any:
         """See `AsyncAdapter.transport`."""
         transport = getattr(self.library, "_transport", None)
-        if transport is None:  # before 0.2.12 it had a stream
+        if transport is None:  # before 0.2.12 it had a stream instead
             transport = getattr(getattr(self.library, "_writer", None), "transport", None)
         return transport
 
@@ -69,5 +69,5 @@ class AsyncmyDriver:
         )
 
     async def connect_async(self, config: ConnectionOptions, endpoint: Endpoint) -> AsyncConnection:
-        """See `base.Driver.connect_async`."""
+        """See `interface.Driver.connect_async`."""
         return await AsyncmyConnection.open(config, endpoint)

@@ -25,7 +25,7 @@ class PyMySQLConnection(SyncAdapter):
             port=endpoint.port,
             unix_socket=endpoint.unix_socket,
             user=config.user,
-            password=config.password.get_secret_value().encode(),  # str becomes Latin-1
+            password=config.password.get_secret_value().encode(),  # a str would be sent as Latin-1
             database=config.database,
             charset="utf8mb4",
             client_flag=CLIENT_MULTI_STATEMENTS if config.pipeline else 0,
@@ -36,7 +36,7 @@ class PyMySQLConnection(SyncAdapter):
             ssl_disabled=self.tls is None,
             defer_connect=True,
         )
-        self.library._secure = self.private  # as it finds out where it makes the socket
+        self.library._secure = self.private  # PyMySQL finds this out only where it makes the socket itself
         before_login(self.library, self)
         self.library.connect(connect(endpoint, self.connected_by))
         after_login(self.library)
@@ -58,9 +58,9 @@ class PyMySQLDriver:
     library = "pymysql"
 
     def connect(self, config: ConnectionOptions, endpoint: Endpoint) -> SyncConnection:
-        """See `base.Driver.connect`."""
+        """See `interface.Driver.connect`."""
         return PyMySQLConnection.open(config, endpoint)
 
     async def connect_async(self, config: ConnectionOptions, endpoint: Endpoint) -> AsyncConnection:
-        """See `base.Driver.connect_async`."""
+        """See `interface.Driver.connect_async`."""
         return await ThreadedConnection.open(PyMySQLConnection, config, endpoint)

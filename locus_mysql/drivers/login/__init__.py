@@ -1,1 +1,1 @@
-"""Logging in: TLS, who may have the password, and what the libraries' options cannot say."""
+"""Logging in: TLS, who may have the password, and what the libraries' options cannot express."""

@@ -1,10 +1,10 @@
-"""Connector/Python's connections, with what its options cannot say.
+"""Connector/Python's connections, with hooks for what their options cannot express.
 
 - The server is judged, and TLS settled, between its greeting and the login.
 - The blocking side logs in on our socket, which has a deadline.
-- TLS uses our context, with the host name (which the asynchronous side forgets), on Unix sockets too.
-- Without TLS, a full ``caching_sha2_password`` login encrypts the password with the server's public key. As
-  it comes, Connector/Python sends it in clear text there, and is then refused.
+- TLS uses our context, with the host name, which the asynchronous side leaves out, and on Unix sockets too.
+- Without TLS, a full ``caching_sha2_password`` login encrypts the password with the server's public key.
+  Without the hook, Connector/Python sends it in clear text, and is then refused.
 - Queries have no attributes.
 - Nothing is sent after the login; `session.SETUP` does that in one round trip.
 
@@ -20,7 +20,7 @@ from typing import Any
 
 from .plain_login import CACHING_SHA2, FULL_LOGIN, REQUEST_PUBLIC_KEY, encrypt_password
 
-#: With it, each query would have to begin with its attributes; `commands.query` sends none.
+#: If this were agreed, each query would have to begin with its attributes; `commands.query` sends none.
 _QUERY_ATTRIBUTES = 1 << 27
 
 _AUTH_SWITCH, _AUTH_MORE_DATA = 0xFE, 0x01

@@ -1,6 +1,7 @@
-"""Who may have the password itself, and logging in where others may read along: no TLS, no Unix socket.
+"""Which servers may be given the password itself, and how to log in where others could read what is sent.
 
-There the password never travels in clear text. MySQL's own client refuses to send it so, and the libraries do not:
+Without TLS and without a Unix socket, the password never travels in clear text. MySQL's own client refuses to send it
+so, but the libraries do not refuse:
 Connector/Python sends it at the first login of a user with ``caching_sha2_password``, and all but its blocking side
 send it to a server that asks for ``mysql_clear_password``.
 """
@@ -15,7 +16,7 @@ from ...errors import ConfigError
 CACHING_SHA2 = "caching_sha2_password"
 _CLEAR = "mysql_clear_password"
 
-#: What the server sends when it needs the password itself, and the client to get its public key.
+#: What the server sends when it needs the password itself, and what the client sends to get the server's public key.
 #: https://dev.mysql.com/doc/dev/mysql-server/latest/page_caching_sha2_authentication_exchanges.html
 FULL_LOGIN = b"\x04"
 REQUEST_PUBLIC_KEY = b"\x02"
@@ -23,9 +24,10 @@ _NONCE_BYTES = 20
 
 
 def check_plugin(plugin: str, config: ConnectionOptions, endpoint: Endpoint, tls: ssl.SSLContext | None) -> None:
-    """Refuse a server that asks for the password in clear text, unless it is known who it is.
+    """Refuse a server that asks for the password in clear text, unless it is known whose server it is.
 
-    It is over a Unix socket, and where TLS has verified its certificate; ``cleartext_password`` allows any TLS.
+    That is known over a Unix socket, and where TLS has verified the server's certificate. With ``cleartext_password``
+    any TLS will do.
 
     Args:
         plugin: The way to log in that the server proposes or asks for.
@@ -34,7 +36,7 @@ def check_plugin(plugin: str, config: ConnectionOptions, endpoint: Endpoint, tls
         tls: The context in use; None without TLS.
 
     Raises:
-        ConfigError: The password would be read by a server that anybody may have put there, or on its way.
+        ConfigError: The password could be read on its way, or by a server that anybody may have put there.
     """
     if plugin != _CLEAR or endpoint.unix_socket is not None:
         return

@@ -1,7 +1,7 @@
 """What PyMySQL, aiomysql and asyncmy have in common: the latter two are PyMySQL's code made asynchronous.
 
-Their connections share the attributes used here. Those with an underscore are not public: what is called before and
-during the login.
+Their connections share the attributes used here. Those that begin with an underscore are not public; they are what the
+library calls before and during the login.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CLIENT_MULTI_STATEMENTS = 1 << 16
 
 
 def before_login(library: Any, adapter: Adapter) -> None:
-    """Have the adapter judge the server between its greeting and the login, and check the way it wants to be answered.
+    """Have the adapter judge the server after its greeting and before the login, and check how it wants to be answered.
 
     Args:
         library: The library's connection, not connected yet.

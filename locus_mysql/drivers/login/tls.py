@@ -2,8 +2,8 @@
 
 Each library has its own idea of TLS: PyMySQL 1.1 and aiomysql go on in plain text if the server has none,
 asyncmy starts a handshake the server does not expect, Connector/Python's async side cannot check the host
-name. So none is left to decide: before each attempt it is settled whether TLS is used and with which context,
-and `NoTLSOffered` ends an attempt after the server's greeting, before any secret is sent.
+name. So the libraries decide nothing: before each attempt it is settled whether TLS is used and with which context.
+`NoTLSOffered` ends an attempt after the server's greeting, before any secret is sent.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def tls_context(config: ConnectionOptions) -> ssl.SSLContext:
         context.verify_mode = ssl.CERT_NONE
     elif config.ssl_ca is None:
         context.load_default_certs()
-    # The certificates that MySQL makes for itself lack extensions that RFC 5280 asks for.
+    # The certificates that MySQL makes for itself lack extensions that RFC 5280 demands.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     option = "ssl_ca"
     try:

@@ -21,7 +21,7 @@ from .sockets import file_descriptor
 #: Longest wait for a goodbye to be sent, in seconds. Nothing is lost if it is not.
 GOODBYE_S = 1.0
 
-#: Enough to ask a server for its own ``max_allowed_packet``, in bytes; the least it can be set to.
+#: The least that ``max_allowed_packet`` can be set to, in bytes: enough to ask the server for its own.
 _PACKET_UNTIL_KNOWN = 1024
 
 
@@ -38,12 +38,12 @@ class Adapter(ABC):
         self.config = config
         self.endpoint = endpoint
         self.tls = tls
-        #: Longest times, in seconds: to send one packet, to hear its whole answer, and for a call of however many.
+        #: Longest times in seconds: for sending a packet, for its whole answer, and for a call, however many it sends.
         self.write_s, self.read_s = config.write_timeout_s, config.read_timeout_s
         self.limit_s = self.write_s + self.read_s
 
     def judge(self, server_version: str, offers_tls: bool) -> None:
-        """Go on or not, by the server's greeting. Adapters call it before they log in.
+        """Decide by the server's greeting whether to go on. Adapters call this before they log in.
 
         Raises:
             UnsupportedServer: See `session.check_server_version`.
@@ -60,10 +60,10 @@ class Adapter(ABC):
         return self.tls is not None or self.endpoint.unix_socket is not None
 
     def check_login(self, plugin: str) -> None:
-        """Go on or not, by the way to log in that the server proposes or asks for. Adapters call it before they answer.
+        """Decide whether to log in as the server proposes or asks. Adapters call this before they answer.
 
         Raises:
-            ConfigError: It wants the password itself, and may not have it.
+            ConfigError: The server wants the password itself, and must not have it.
         """
         check_plugin(plugin, self.config, self.endpoint, self.tls)
 
@@ -76,13 +76,13 @@ class Adapter(ABC):
         """The socket, or None while there is none."""
 
     def packets(self, statements: Sequence[Statement]) -> list[bytes]:
-        """The statements as one query packet; as one each without ``pipeline``, or if together they are too large."""
+        """The statements as one query packet; as one packet each without ``pipeline``, or if one would be too large."""
         if self.closed:
             raise ConnectionLost(f"The connection to MySQL at {self.endpoint} is closed.")
         return packets(statements, pipeline=self.config.pipeline, limit_bytes=self.max_allowed_packet)
 
     def check_results(self, statements: Sequence[Statement], results: list[Result]) -> list[Result]:
-        """The results, if there is one for each statement, of its shape: else they might be other statements'."""
+        """Return the results if they fit the statements; otherwise they may be the answer to something else."""
         if len(results) != len(statements):
             self.abort()
             raise ConnectionLost(
@@ -98,7 +98,7 @@ class Adapter(ABC):
         return results
 
     def check_pong(self, results: list[Result]) -> None:
-        """See that a ping was answered by nothing but a word."""
+        """Make sure that a ping was answered by a bare OK."""
         if len(results) != 1 or results[0].columns:
             raise ProtocolSurprise("a ping was answered with rows")
 
@@ -115,6 +115,6 @@ class Adapter(ABC):
 
 
 def as_loss(error: Exception, endpoint: Endpoint) -> ConnectionLost:
-    """What a failed ping means: also an error that the server sent, such as that it shuts down."""
+    """The loss of the connection that a failed ping means, also if the server sent an error, as when it shuts down."""
     failure = translate(error, endpoint)
     return failure if isinstance(failure, ConnectionLost) else ConnectionLost(f"MySQL at {endpoint}: {failure}.")

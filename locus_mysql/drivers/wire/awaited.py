@@ -28,7 +28,7 @@ class AsyncAdapter(Adapter):
 
     def __init__(self, config: ConnectionOptions, endpoint: Endpoint, tls: ssl.SSLContext | None) -> None:
         super().__init__(config, endpoint, tls)
-        # Asyncio does not tell when a packet was sent: `limit_s` is one limit for sending and answer.
+        # Asyncio does not tell when a packet was sent, so `limit_s` is one limit for sending it and for its answer.
         self._loop = asyncio.get_running_loop()
 
     @classmethod
@@ -64,20 +64,20 @@ class AsyncAdapter(Adapter):
         raise no_tls(config, endpoint)
 
     async def execute(self, statements: Sequence[Statement]) -> list[Result]:
-        """See `base.AsyncConnection.execute`."""
+        """See `interface.AsyncConnection.execute`."""
         packets = self.packets(statements)
         self._check_loop()
         try:
             results = await self._send_each(packets)
         except Exception as error:
             raise self.failure(error) from None
-        except BaseException:  # also a cancelled task: the answer is on its way and would be taken for the next one's
+        except BaseException:  # a cancelled task too: the answer is on its way, and would be taken for the next one's
             self.abort()
             raise
         return self.check_results(statements, results)
 
     async def ping(self) -> None:
-        """See `base.AsyncConnection.ping`."""
+        """See `interface.AsyncConnection.ping`."""
         self.packets(())
         self._check_loop()
         try:
@@ -90,7 +90,7 @@ class AsyncAdapter(Adapter):
             raise
 
     async def close(self) -> None:
-        """See `base.AsyncConnection.close`."""
+        """See `interface.AsyncConnection.close`."""
         polite = not self.closed and asyncio.get_running_loop() is self._loop
         transport = self.transport()
         try:
@@ -103,7 +103,7 @@ class AsyncAdapter(Adapter):
             self.abort()
 
     def abort(self) -> None:
-        """See `base.AsyncConnection.abort`."""
+        """See `interface.AsyncConnection.abort`."""
         self.closed = True
         with suppress(Exception):
             abort_transport(self.transport(), self._loop)
@@ -122,7 +122,7 @@ class AsyncAdapter(Adapter):
         return results
 
     def _check_cancelled(self, before: int) -> None:
-        """Cancel if the task was meant to be: Connector/Python 9.2 makes a timeout of a cancellation."""
+        """Raise `CancelledError` if the task was cancelled, which Connector/Python 9.2 makes a time-out of."""
         if _cancellations() > before:
             self.abort()
             raise asyncio.CancelledError
@@ -144,7 +144,7 @@ class AsyncAdapter(Adapter):
 
     @abstractmethod
     def discard(self) -> None:
-        """Leave the library nothing to clean up; the transport was aborted."""
+        """Leave the library nothing to clean up. The transport has been aborted before this is called."""
 
 
 def _cancellations() -> int:

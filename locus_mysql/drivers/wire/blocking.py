@@ -17,10 +17,11 @@ from . import session
 from .adapter import GOODBYE_S, Adapter, as_loss
 from .commands import PING, QUIT, Command, query
 from .deadlines import BoundedSocket
+from .inbox import Inbox
 from .results import ResultReader, unasked
 from .sockets import guard_at_fork, shut, unread_check
 
-#: Most that is read at once; a TLS record has a quarter, so none of it stays behind in the cipher.
+#: Most that is read of what nobody asked for.
 _PIECE_BYTES = 65_536
 
 
@@ -30,6 +31,7 @@ class SyncAdapter(Adapter):
     #: When connecting and setting the session up must be done, by the monotonic clock.
     connected_by: float
     _sock: BoundedSocket
+    _inbox: Inbox
     _unread: Callable[[], object]
 
     @classmethod
@@ -53,6 +55,7 @@ class SyncAdapter(Adapter):
                 connection.log_in()
                 guard_at_fork(connection)
                 connection._sock = connection.socket()
+                connection._inbox = Inbox()
                 connection._unread = unread_check(connection._sock)
                 results = connection._send_each(connection.packets(session.SETUP), connected_by)
                 connection.check_results(session.SETUP, results)
@@ -71,7 +74,7 @@ class SyncAdapter(Adapter):
         raise no_tls(config, endpoint)
 
     def execute(self, statements: Sequence[Statement]) -> list[Result]:
-        """See `base.SyncConnection.execute`."""
+        """See `interface.SyncConnection.execute`."""
         packets = self.packets(statements)
         try:
             results = self._send_each(packets, monotonic() + self.limit_s)
@@ -83,7 +86,7 @@ class SyncAdapter(Adapter):
         return self.check_results(statements, results)
 
     def ping(self) -> None:
-        """See `base.SyncConnection.ping`."""
+        """See `interface.SyncConnection.ping`."""
         try:
             self.packets(())
             self.check_pong(self._ask(PING, monotonic() + self.limit_s))
@@ -92,7 +95,7 @@ class SyncAdapter(Adapter):
             raise as_loss(error, self.endpoint) from None
 
     def close(self) -> None:
-        """See `base.SyncConnection.close`."""
+        """See `interface.SyncConnection.close`."""
         if not self.closed:
             self.closed = True
             with suppress(Exception):
@@ -101,7 +104,7 @@ class SyncAdapter(Adapter):
         self.abort()
 
     def abort(self) -> None:
-        """See `base.SyncConnection.abort`."""
+        """See `interface.SyncConnection.abort`."""
         self.closed = True
         shut(self.socket())
         with suppress(Exception):
@@ -116,7 +119,7 @@ class SyncAdapter(Adapter):
         return [result for packet in packets for result in self._ask(query(packet), deadline)]
 
     def _ask(self, command: Command, deadline: float) -> list[Result]:
-        sock = self._sock
+        sock, inbox = self._sock, self._inbox
         if self._unread():
             self._refuse_unread()
         sent_by = monotonic() + self.write_s
@@ -127,10 +130,10 @@ class SyncAdapter(Adapter):
         reader = ResultReader(command.answer_number)
         complete = False
         while not complete:
-            piece = sock.recv(_PIECE_BYTES)
-            if not piece:
+            count = sock.recv_into(inbox.room())
+            if not count:
                 raise ConnectionResetError("the server closed the connection")
-            complete = reader.feed(piece)
+            complete = inbox.received(count, reader)
         return reader.results
 
     def _refuse_unread(self) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-#: The largest part of a packet that one header can announce; what is longer goes on behind another header.
+#: The largest size that a header can announce. A longer packet is sent in parts, each behind a header of its own.
 LARGEST_PART = 0xFF_FFFF
 
 _COM_QUERY = b"\x03"
@@ -18,7 +18,7 @@ class Command(NamedTuple):
 
     Args:
         wire: The bytes, headers included.
-        answer_number: The number that the first packet of the answer has: numbers go on from those of the command.
+        answer_number: The number of the answer's first packet: the numbers go on from those of the command.
     """
 
     wire: bytes

@@ -1,6 +1,6 @@
 """Commands and answers on an asyncio transport, once a library has logged in on it.
 
-The transport gives what arrives straight to the reader of the answer, and the task is woken once, when the answer is
+The transport puts what arrives straight where the answer is read from, and the task is woken once, when the answer is
 complete. Asyncio's streams wake it for every piece, and a library that reads packets from them more often still.
 """
 
@@ -12,10 +12,11 @@ from typing import Any
 
 from ..interface import Result
 from .commands import Command
+from .inbox import Inbox
 from .results import ResultReader, unasked
 
 
-class Conversation(asyncio.Protocol):
+class Conversation(asyncio.BufferedProtocol):
     """Takes a transport over from the library that opened it.
 
     Args:
@@ -31,6 +32,7 @@ class Conversation(asyncio.Protocol):
         self._reader: ResultReader | None = None
         self._answered: asyncio.Future[None] | None = None
         self._lost = ""
+        self._inbox = Inbox()
         transport.set_protocol(self)
 
     async def ask(self, command: Command, deadline: float) -> list[Result]:
@@ -65,15 +67,19 @@ class Conversation(asyncio.Protocol):
         """Send a command that has no answer."""
         self._transport.write(command.wire)
 
-    def data_received(self, data: bytes) -> None:
-        """Called by the transport with what arrived."""
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Called by the transport before it puts there what arrived."""
+        return self._inbox.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Called by the transport once it has."""
         reader = self._reader
         if reader is None:
             # Such as the server's word that it closes an idle connection.
-            self._refuse(unasked(bytes(data)))
+            self._refuse(unasked(bytes(self._inbox.room()[:nbytes])))
             return
         try:
-            complete = reader.feed(bytes(data))  # a copy only where a transport gives something else
+            complete = self._inbox.received(nbytes, reader)
         except Exception as error:
             self._end(error)
         else:

@@ -1,7 +1,7 @@
 """Blocking sockets whose waits all end by one deadline, however little arrives at a time.
 
-A socket's own time-out begins anew with every piece: a server that sends a byte now and then never meets it. So the
-libraries log in on one of these, and `blocking` goes on with it.
+A socket's own time-out begins anew with every piece that arrives, so it never ends a wait for a server that sends a
+byte now and then. Therefore the libraries log in on one of these sockets, and `blocking` goes on with it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from ...config import Endpoint
 from .sockets import configure
 
-#: What a time-out is set to, and the most it may be, as a multiple of what is left.
+#: What a time-out is set to, and how long it may be before it is set again, as multiples of the time that is left.
 _SET, _MOST = 1.005, 1.01
 
 
@@ -25,9 +25,9 @@ class BoundedSocket(socket.socket):
     deadline: float = 0.0
 
     def shorten_wait(self) -> None:
-        """Make what is left until the deadline the time-out of the next call, or up to a hundredth more.
+        """Set the time-out of the next call to what is left until the deadline, or up to a hundredth more.
 
-        Each change is a system call; with that margin, calls in quick succession need none.
+        Each change is a system call. Thanks to the margin, calls in quick succession need none.
 
         Raises:
             TimeoutError: Nothing is left.
@@ -55,7 +55,7 @@ class BoundedSocket(socket.socket):
         return super().send(*args)
 
     def sendall(self, *args: Any) -> None:
-        """As of `socket.socket`, which bounds the whole of it; that of TLS is made of many `send`."""
+        """As of `socket.socket`, whose time-out is for all of it. With TLS it is made of many calls of `send`."""
         self.shorten_wait()
         super().sendall(*args)
 
@@ -65,7 +65,7 @@ class BoundedTLSSocket(BoundedSocket, ssl.SSLSocket):
 
 
 class BoundedContext(ssl.SSLContext):
-    """A context whose blocking sockets are bounded; asyncio, which makes none, uses it as any other."""
+    """A context whose blocking sockets are bounded; asyncio makes no such sockets, and uses it as any other."""
 
     sslsocket_class = BoundedTLSSocket
 
@@ -84,8 +84,8 @@ def connect(endpoint: Endpoint, deadline: float) -> BoundedSocket:
     """A socket that is connected before the deadline, which it keeps for what follows.
 
     Args:
-        endpoint: Where. Of several addresses of a host, each is tried until one answers. How long looking the host up
-            takes is for the system's resolver to say.
+        endpoint: Where. If a host has several addresses, each is tried until one answers. The time that the system's
+            resolver takes to look the host up is not limited here.
         deadline: The time of the monotonic clock.
 
     Raises:

@@ -38,10 +38,21 @@ _LEAST_ERROR = 1000
 _FIXED_BYTES = 13
 _FIXED_LENGTH = 0x0C
 
-_Decoder: TypeAlias = Callable[[bytes], Value]
+#: A buffer, from which nothing that is read may be taken without being copied.
+Bytes: TypeAlias = bytes | memoryview
+
+_Decoder: TypeAlias = Callable[[Bytes], Value]
 
 #: Takes one packet: the bytes it stands in, and its place there.
-_Step: TypeAlias = Callable[["ResultReader", bytes, int, int], None]
+_Step: TypeAlias = Callable[["ResultReader", Bytes, int, int], None]
+
+
+#: Definitions of columns as they came before, with what decodes their values, by the number of columns: those of a
+#: statement are the same bytes every time. Replaced, never changed, as threads share it.
+_definitions: dict[int, tuple[tuple[bytes, tuple[_Decoder, ...]], ...]] = {}
+
+#: Of each number of columns, up to this one, so many are kept, each up to so many bytes.
+_COLUMNS_KEPT, _DEFINITIONS_KEPT, _DEFINITION_BYTES = 64, 4, 8_192
 
 
 class ErrorPacket(Exception):
@@ -77,7 +88,7 @@ def unasked(data: bytes) -> str:
     if not data:
         return "the server closed the connection"
     try:
-        ResultReader(0).feed(data)
+        ResultReader(0).take(data)
     except (ErrorPacket, ProtocolSurprise) as word:
         return str(word)
     return "the server sent what nobody asked for"
@@ -91,52 +102,51 @@ class ResultReader:
     """
 
     def __init__(self, number: int = 1) -> None:
-        #: One for each statement, once `feed` has returned True.
+        #: One for each statement, once the answer is ``complete``.
         self.results: list[Result] = []
+        self.complete = False
+        #: How many bytes must have come for `take` to get on.
+        self.needed = _BEGINNING_BYTES
         self._number = number
-        self._pieces: list[bytes] = []
-        self._have = 0
-        self._need = _BEGINNING_BYTES
         self._parts: list[bytes] = []  # of a packet too large for one header
         self._take: _Step = ResultReader._take_first  # not a bound method, which would make a cycle
         self._columns = 0
-        self._decoders: list[_Decoder] = []
+        self._decoders: tuple[_Decoder, ...] = ()
+        self._definition_in: Bytes = b""  # where the definitions of the columns began, and at which place there
+        self._definition_at = 0
+        self._known_until = 0  # where they end, if they came before
         self._rows: list[Row] = []
         self._refusal: tuple[int, str] | None = None
         self._in_turn = True
-        self._complete = False
 
-    def feed(self, piece: bytes) -> bool:
-        """Take the next bytes, cut anywhere; tell whether the answer is complete.
+    def take(self, data: Bytes) -> int:
+        """Read every whole packet; tell how many bytes these have. What is behind them must be given again, with more.
+
+        Args:
+            data: What has come and was not read before, at least as many bytes as are ``needed``.
 
         Raises:
             ErrorPacket: The server refused a statement; the answer ends here.
             ProtocolSurprise: This is no answer.
         """
-        self._pieces.append(piece)
-        self._have += len(piece)
-        if self._have < self._need:
-            return False
-        data = piece if len(self._pieces) == 1 else b"".join(self._pieces)
         try:
             start = self._take_packets(data)
         except (IndexError, ValueError):
             raise ProtocolSurprise("a packet that cannot be read") from None
-        if self._complete:
-            if start != len(data):
-                raise ProtocolSurprise("more than an answer")
-            if self._refusal is not None:
-                raise ErrorPacket(*self._refusal, in_turn=self._in_turn)
-            return True
-        self._wait_for_more(data[start:])
-        return False
+        if not self.complete:
+            self.needed = self._size_of_packet(data, start)
+        elif start != len(data):
+            raise ProtocolSurprise("more than an answer")
+        elif self._refusal is not None:
+            raise ErrorPacket(*self._refusal, in_turn=self._in_turn)
+        return start
 
-    def _take_packets(self, data: bytes) -> int:
+    def _take_packets(self, data: Bytes) -> int:
         """Take every whole packet; return where the rest begins."""
         number = self._number
         body = _HEADER_BYTES
         last = len(data)
-        while body <= last and not self._complete:
+        while body <= last and not self.complete:
             size = data[body - 4] | data[body - 3] << 8 | data[body - 2] << 16
             stop = body + size
             if stop > last:
@@ -145,22 +155,25 @@ class ResultReader:
                 self._refuse_unless_error(data[body])
             number = (number + 1) & 0xFF
             if size == LARGEST_PART or self._parts:
-                self._take_part(data[body:stop])
+                self._take_part(bytes(data[body:stop]))
             elif size:
                 self._take(self, data, body, stop)
+                if self._known_until:
+                    stop, self._known_until = self._known_until, 0
+                    number = (number + self._columns) & 0xFF
             else:
                 raise ProtocolSurprise("an empty packet")
             body = stop + _HEADER_BYTES
         self._number = number
         return body - _HEADER_BYTES
 
-    def _wait_for_more(self, rest: bytes) -> None:
-        """Keep the beginning of a packet until the whole of it is here."""
-        self._pieces, self._have, self._need = [rest], len(rest), _BEGINNING_BYTES
-        if len(rest) >= _BEGINNING_BYTES:
-            if rest[3] != self._number:
-                self._refuse_unless_error(rest[4])
-            self._need = _HEADER_BYTES + int.from_bytes(rest[:3], "little")
+    def _size_of_packet(self, data: Bytes, start: int) -> int:
+        """How many bytes a packet has of which only the beginning is here."""
+        if start + _BEGINNING_BYTES > len(data):
+            return _BEGINNING_BYTES
+        if data[start + 3] != self._number:
+            self._refuse_unless_error(data[start + 4])
+        return _HEADER_BYTES + (data[start] | data[start + 1] << 8 | data[start + 2] << 16)
 
     def _refuse_unless_error(self, kind: int) -> None:
         """A packet has another number than is due: only the server's last word may, such as that it shuts down."""
@@ -175,50 +188,69 @@ class ResultReader:
             self._parts = []
             self._take(self, whole, 0, len(whole))
 
-    def _take_first(self, data: bytes, start: int, stop: int) -> None:
+    def _take_first(self, data: Bytes, start: int, stop: int) -> None:
         """The first packet of a result: OK, an error, or the number of columns."""
         kind = data[start]
         if kind == _OK:
             self._take_ok(data, start, stop)
         elif kind == _ERROR:
-            self._take_error(data[start:stop])
+            self._take_error(bytes(data[start:stop]))
         elif kind in {_LOCAL_FILE, _END}:
             raise ProtocolSurprise("neither rows nor their absence")
         else:
+            number = (data[start - 1] + 1) & 0xFF  # of the packet that follows
             self._columns, start = _integer(data, start)
             if start != stop:
                 raise ProtocolSurprise("a number of columns that is none")
-            self._decoders, self._rows = [], []
+            self._decoders, self._rows = (), []
             self._take = ResultReader._take_column
+            self._definition_in, self._definition_at = data, stop
+            self._recognise_columns(data, stop, number)
 
-    def _take_column(self, data: bytes, start: int, stop: int) -> None:
+    def _recognise_columns(self, data: Bytes, start: int, number: int) -> None:
+        """Pass over definitions of columns that came before in the same bytes, the packets' numbers included."""
+        for definition, decoders in _definitions.get(self._columns, ()):
+            end = start + len(definition)
+            if definition[_HEADER_BYTES - 1] == number and data[start:end] == definition:
+                self._decoders, self._known_until = decoders, end
+                self._take = ResultReader._take_end_of_columns
+                return
+
+    def _take_column(self, data: Bytes, start: int, stop: int) -> None:
         fixed = stop - _FIXED_BYTES
         if fixed < start or data[fixed] != _FIXED_LENGTH:
             raise ProtocolSurprise("a column's definition that is none")
-        self._decoders.append(decoder(data[fixed + 7], data[fixed + 1] | data[fixed + 2] << 8))
+        self._decoders = (*self._decoders, decoder(data[fixed + 7], data[fixed + 1] | data[fixed + 2] << 8))
         if len(self._decoders) == self._columns:
             self._take = ResultReader._take_end_of_columns
+            if self._definition_in is data:
+                self._remember_columns(bytes(data[self._definition_at : stop]))
 
-    def _take_end_of_columns(self, data: bytes, start: int, stop: int) -> None:
+    def _remember_columns(self, definition: bytes) -> None:
+        if self._columns <= _COLUMNS_KEPT and len(definition) <= _DEFINITION_BYTES:
+            others = _definitions.get(self._columns, ())[: _DEFINITIONS_KEPT - 1]
+            _definitions[self._columns] = ((definition, self._decoders), *others)
+
+    def _take_end_of_columns(self, data: Bytes, start: int, stop: int) -> None:
         """An EOF packet; without those, what comes here is a row or the end of the rows."""
         self._take = ResultReader._take_row
         if data[start] != _END or stop - start != _EOF_BYTES:
             self._take_row(data, start, stop)
 
-    def _take_row(self, data: bytes, start: int, stop: int) -> None:
+    def _take_row(self, data: Bytes, start: int, stop: int) -> None:
         kind = data[start]
         if kind < _END or stop - start >= LARGEST_PART:
             self._rows.append(_row(data, start, stop, self._decoders))
         elif kind == _END:
             self._take_end_of_rows(data, start, stop)
         else:
-            self._take_error(data[start:stop])
+            self._take_error(bytes(data[start:stop]))
 
-    def _take_end_of_rows(self, data: bytes, start: int, stop: int) -> None:
+    def _take_end_of_rows(self, data: Bytes, start: int, stop: int) -> None:
         status = data[start + 3] if stop - start == _EOF_BYTES else _ok(data, start, stop)[2]
         self._add(Result(self._rows, 0, 0, self._columns), status)
 
-    def _take_ok(self, data: bytes, start: int, stop: int) -> None:
+    def _take_ok(self, data: Bytes, start: int, stop: int) -> None:
         affected, last_insert_id, status = _ok(data, start, stop)
         self._add(Result((), affected, last_insert_id), status)
 
@@ -228,15 +260,15 @@ class ResultReader:
         if len(packet) < _ERROR_BYTES or packet[3:4] != b"#" or number < _LEAST_ERROR:
             raise ProtocolSurprise("an error that cannot be read")
         self._refusal = number, packet[_ERROR_BYTES:].decode(errors="replace")
-        self._complete = True
+        self.complete = True
 
     def _add(self, result: Result, status: int) -> None:
         self.results.append(result)
         self._take = ResultReader._take_first
-        self._complete = not status & _MORE_RESULTS
+        self.complete = not status & _MORE_RESULTS
 
 
-def _ok(data: bytes, start: int, stop: int) -> tuple[int, int, int]:
+def _ok(data: Bytes, start: int, stop: int) -> tuple[int, int, int]:
     """Rows affected, the last id, and the first byte of the status."""
     affected, start = _integer(data, start + 1)
     last_insert_id, start = _integer(data, start)
@@ -245,7 +277,7 @@ def _ok(data: bytes, start: int, stop: int) -> tuple[int, int, int]:
     return affected, last_insert_id, data[start]
 
 
-def _row(data: bytes, start: int, stop: int, decoders: list[_Decoder]) -> Row:
+def _row(data: Bytes, start: int, stop: int, decoders: tuple[_Decoder, ...]) -> Row:
     values: list[Value] = []
     for decode in decoders:
         size = data[start]
@@ -268,7 +300,7 @@ def _row(data: bytes, start: int, stop: int, decoders: list[_Decoder]) -> Row:
     return tuple(values)
 
 
-def _integer(data: bytes, start: int) -> tuple[int, int]:
+def _integer(data: Bytes, start: int) -> tuple[int, int]:
     """A length-encoded integer, and where what follows it begins."""
     first = data[start]
     if first < _NULL:

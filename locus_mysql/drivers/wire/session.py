@@ -1,4 +1,4 @@
-"""What comes before the first statement of a connection: is the server fit, and the session's settings."""
+"""What comes before a connection's first statement: a check of the server's version, and the session's settings."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ...dialect.statement import Statement
 from ...errors import UnsupportedServer
 from ..interface import Result
 
-#: The first version with the row alias of INSERT … ON DUPLICATE KEY UPDATE; the collation
-#: ``utf8mb4_0900_bin`` came with 8.0.17.
+#: The first version that has the row alias of INSERT … ON DUPLICATE KEY UPDATE. The collation
+#: ``utf8mb4_0900_bin`` came earlier, with 8.0.17.
 _OLDEST = (8, 0, 19)
 
 #: Modes that make MySQL refuse what it cannot store exactly. NO_BACKSLASH_ESCAPES and ANSI_QUOTES must stay
@@ -47,7 +47,9 @@ def check_server_version(text: str) -> None:
     shown = text[:60]
     lowered = text.lower()
     if "mariadb" in lowered:
-        version = lowered.removeprefix("5.5.5-").split("-")[0]  # 5.5.5- is for old replicas; it is no version
+        version = lowered.removeprefix("5.5.5-").split("-")[
+            0
+        ]  # 5.5.5- is there for old replicas; it is not the version
         raise UnsupportedServer(
             f"MariaDB {version} is not MySQL: it lacks the collation and the JSON indexes needed here. "
             "Use MySQL 8.0.19 or later."

@@ -37,7 +37,7 @@ def file_descriptor(sock: Any) -> int:
 
 
 def unread_check(sock: Any) -> Callable[[], object]:
-    """What tells, without waiting, whether something came in on a socket that nobody has read, such as its end.
+    """A function that tells, without waiting, whether a socket has something that nobody has read, such as its end.
 
     Args:
         sock: An open socket; it must be open whenever the check is made.
@@ -50,11 +50,11 @@ def unread_check(sock: Any) -> Callable[[], object]:
 
 
 def shut(sock: Any) -> None:
-    """End both directions now, which also wakes a thread that waits on the socket. It stays open here."""
+    """End both directions now, which also wakes a thread that waits on the socket. The descriptor stays open."""
     with suppress(OSError, ValueError):
         if isinstance(sock, socket.socket):
-            # Not sock.shutdown(): for TLS it first forgets the cipher, and another thread might send plain
-            # text.
+            # Not sock.shutdown(): with TLS that first forgets the cipher, and another thread might then send
+            # plain text.
             socket.socket.shutdown(sock, socket.SHUT_RDWR)
         elif sock is not None:
             sock.shutdown(socket.SHUT_RDWR)
@@ -64,15 +64,15 @@ def abort_transport(transport: Any, loop: asyncio.AbstractEventLoop) -> None:
     """Drop an asyncio transport's socket at once, also when its event loop is closed."""
     if transport is None:
         return
-    with suppress(AttributeError):  # a TLS transport that was closed twice knows its socket no more
+    with suppress(AttributeError):  # a TLS transport that was closed twice no longer knows its socket
         shut(transport.get_extra_info("socket"))
     if not loop.is_closed():
         with suppress(Exception):
             transport.abort()
         return
     # A transport asks its loop to close the socket, and a closed loop refuses: the socket would stay open
-    # until it is freed, which then warns. The attributes are asyncio's own (3.11 to 3.14); other loops have
-    # none of them.
+    # until it is freed, which then warns. The attributes are asyncio's own (3.11 to 3.14); the transports of
+    # other loops have none of them.
     layers: tuple[Any, Any] = (
         transport,
         getattr(getattr(transport, "_ssl_protocol", None), "_transport", None),
@@ -91,7 +91,7 @@ _owners: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def guard_at_fork(owner: SocketOwner) -> None:
-    """See to it that a forked child never speaks on the owner's socket, which it shares with this process.
+    """Make sure that a forked child sends nothing on the owner's socket, which it shares with this process.
 
     In the child the descriptor is made to point to ``/dev/null``. So nothing a library does when it cleans up
     can reach the server: Connector/Python shuts the socket down in ``__del__``, and closing an asyncio

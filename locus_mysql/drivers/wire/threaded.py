@@ -23,7 +23,8 @@ _Job: TypeAlias = tuple["Future[Any]", Callable[[], Any]]
 class Worker:
     """A thread that makes one call after another.
 
-    Not a `ThreadPoolExecutor`: at its exit the interpreter waits for those, also if one hangs in a socket.
+    Not a `ThreadPoolExecutor`, because the interpreter waits at its exit for the threads of those, even for one that
+    hangs in a socket.
     """
 
     def __init__(self, name: str) -> None:
@@ -35,7 +36,7 @@ class Worker:
         """Have the call made after those submitted before.
 
         Raises:
-            ConnectionLost: The thread is gone: this process was forked from the one that had it.
+            ConnectionLost: The thread is gone, because this process was forked from the one that had it.
         """
         if not self._thread.is_alive():
             raise ConnectionLost("The connection's thread has ended.")
@@ -57,13 +58,13 @@ def _work(jobs: SimpleQueue[_Job | None]) -> None:
         if future.set_running_or_notify_cancel():
             try:
                 future.set_result(call())
-            except BaseException as error:  # it belongs to the caller, whatever it is
+            except BaseException as error:  # whatever it is, it is for the caller
                 future.set_exception(error)
         del job, future, call  # nothing is kept while waiting
 
 
 class ThreadedConnection:
-    """`base.AsyncConnection` by means of a `SyncAdapter`. Any event loop may use it, one at a time."""
+    """`interface.AsyncConnection` by means of a `SyncAdapter`. Any event loop may use it, one at a time."""
 
     def __init__(self, worker: Worker, blocking: SyncAdapter) -> None:
         self._worker = worker
@@ -96,19 +97,19 @@ class ThreadedConnection:
 
     @property
     def closed(self) -> bool:
-        """See `base.SyncConnection.closed`."""
+        """See `interface.SyncConnection.closed`."""
         return self._blocking.closed
 
     async def execute(self, statements: Sequence[Statement]) -> list[Result]:
-        """See `base.AsyncConnection.execute`."""
+        """See `interface.AsyncConnection.execute`."""
         return await self._call(lambda: self._blocking.execute(statements))
 
     async def ping(self) -> None:
-        """See `base.AsyncConnection.ping`."""
+        """See `interface.AsyncConnection.ping`."""
         await self._call(self._blocking.ping)
 
     async def close(self) -> None:
-        """See `base.AsyncConnection.close`."""
+        """See `interface.AsyncConnection.close`."""
         try:
             if not self.closed:
                 with suppress(Exception):
@@ -118,7 +119,7 @@ class ThreadedConnection:
             self.abort()
 
     def abort(self) -> None:
-        """See `base.AsyncConnection.abort`. The thread closes what is left when its call has ended."""
+        """See `interface.AsyncConnection.abort`. The thread closes what is left when its call has ended."""
         self._blocking.interrupt()
         with suppress(ConnectionLost):
             self._worker.submit(self._blocking.abort)
@@ -143,6 +144,6 @@ class ThreadedConnection:
 
 
 def _abort_late(opening: Future[SyncAdapter]) -> None:
-    """Drop a connection that came about after nobody waited for it any more."""
+    """Drop a connection that was made when nobody waited for it any more."""
     if not opening.cancelled() and opening.exception() is None:
         opening.result().abort()

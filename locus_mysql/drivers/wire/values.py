@@ -14,8 +14,8 @@ _DATETIME, _YEAR, _BIT, _JSON, _NEWDECIMAL = 12, 13, 16, 245, 246
 _VARCHAR, _VECTOR, _TINY_BLOB, _MEDIUM_BLOB, _LONG_BLOB, _BLOB = 15, 242, 249, 250, 251, 252
 _VAR_STRING, _STRING, _GEOMETRY = 253, 254, 255
 
-#: Types whose value is bytes when their character set is 63, "binary", and text otherwise. JSON columns also
-#: come with 63, but are always UTF-8 text.
+#: Types whose values are bytes if their character set is 63, "binary", and text otherwise. JSON columns have 63 as
+#: well, but are always text in UTF-8.
 _TEXT_OR_BYTES = frozenset(
     (_VARCHAR, _BIT, _VECTOR, _TINY_BLOB, _MEDIUM_BLOB, _LONG_BLOB, _BLOB, _VAR_STRING, _STRING, _GEOMETRY)
 )
@@ -30,15 +30,19 @@ def parse_datetime(text: str) -> datetime | str:
         return text
 
 
-_DECODERS: Mapping[int, Callable[[bytes], Value]] = {
+def _text(raw: bytes | memoryview) -> str:
+    return str(raw, "utf-8")
+
+
+_DECODERS: Mapping[int, Callable[[bytes | memoryview], Value]] = {
     **dict.fromkeys((_TINY, _SHORT, _LONG, _LONGLONG, _INT24, _YEAR), int),
     **dict.fromkeys((_FLOAT, _DOUBLE), float),
-    **dict.fromkeys((_DECIMAL, _NEWDECIMAL), lambda raw: Decimal(raw.decode())),
-    **dict.fromkeys((_TIMESTAMP, _DATETIME), lambda raw: parse_datetime(raw.decode())),
+    **dict.fromkeys((_DECIMAL, _NEWDECIMAL), lambda raw: Decimal(_text(raw))),
+    **dict.fromkeys((_TIMESTAMP, _DATETIME), lambda raw: parse_datetime(_text(raw))),
 }
 
 
-def decoder(column_type: int, charset: int) -> Callable[[bytes], Value]:
+def decoder(column_type: int, charset: int) -> Callable[[bytes | memoryview], Value]:
     """What turns a column's bytes into its value.
 
     Args:
@@ -47,4 +51,4 @@ def decoder(column_type: int, charset: int) -> Callable[[bytes], Value]:
     """
     if charset == _BINARY and column_type in _TEXT_OR_BYTES:
         return bytes
-    return _DECODERS.get(column_type, bytes.decode)
+    return _DECODERS.get(column_type, _text)

@@ -54,7 +54,7 @@ class BackendOperations(StoreOperations):
 class MySQLBackend(AsyncStore[BackendOperations]):
     """One current state for each thread id, as plain dicts, in MySQL: the interface of Locus' storage backends.
 
-    Works under Locus' ``StorageBackendAdapter``; agents are better served by `MySQLCheckpointer`.
+    It works under Locus' ``StorageBackendAdapter``, but for agents `MySQLCheckpointer` is the better choice.
 
     Args:
         where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.

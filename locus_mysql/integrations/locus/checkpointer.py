@@ -132,7 +132,7 @@ class LocusOperations:
         found = yield from self.checkpoints.load(self.tenancy.of(thread_id), thread_id, checkpoint_id)
         if found is None:
             return None
-        if not any(log.name == "messages" for log in found.logs):  # else Locus would make an empty state of it
+        if "messages" not in [log.name for log in found.logs]:  # else Locus would make an empty state of it
             raise CorruptCheckpoint(f"What thread {thread_id!r} holds is not the state of an agent.")
         return decode_state(found.text(), thread_id)
 

@@ -4,11 +4,12 @@ The built-in backend keeps everything in one table, under keys in the column ``t
 ``mysql.py`` and ``adapters.py`` of locus-sdk 3.0.1):
 
     {thread}:{checkpoint}     a state, with ``_checkpoint_id``, ``_checkpoint_timestamp`` and ``_metadata`` put into it
-    {thread}:latest           a copy of the newest
-    {thread}:_checkpoints     a list of ids, which loses some when several processes save
+    {thread}:latest           a copy of the newest state
+    {thread}:_checkpoints     a list of ids, which loses some of them when several processes save at once
 
-Only the rows of states are read: they name their checkpoint, so the list is not needed. Keys are compared without
-regard to case and accents there, so "user-Bob" and "user-bob" share the last two kinds of rows, and are told of.
+Only the rows of states are read. They name their checkpoints, so the list is not needed. In that table keys are
+compared without regard to case and accents, so the threads "user-Bob" and "user-bob" share the last two kinds of rows;
+the import names such threads.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from .checkpointer import LocusOperations
 #: Keys looked at in one round trip.
 KEYS_PAGE = 500
 
-#: States read in one round trip: at most so many, and no more once they are so large.
+#: States read in one round trip: at most this many, and fewer if together they are larger than this many bytes.
 STATES_PAGE = 50
 STATES_PAGE_BYTES = 8_000_000
 
@@ -61,7 +62,8 @@ SELECT s.thread_id, s.data->>'$._checkpoint_id'
  LIMIT %s
 """
 
-# The states of one thread, without the states. LIKE uses the primary key and ignores case; the comparison does not.
+# What is to be known of the states of one thread before they are read. LIKE uses the primary key, but ignores case; the
+# comparison of bytes does not.
 _CHECKPOINTS = """
 SELECT s.thread_id, s.data->>'$._checkpoint_id', s.data->>'$._checkpoint_timestamp', s.updated_at,
        JSON_STORAGE_SIZE(s.data)
@@ -71,7 +73,7 @@ SELECT s.thread_id, s.data->>'$._checkpoint_id', s.data->>'$._checkpoint_timesta
      = CONCAT(CAST(%s AS BINARY), CAST(s.data->>'$._checkpoint_id' AS BINARY))
 """
 
-# Under which key the list of a thread is: another than its own if threads share it.
+# The key under which the list of a thread is. It is another thread's if threads share the list.
 _INDEX_KEY = "SELECT s.thread_id FROM {table} s WHERE s.thread_id = %s"
 
 _STATES = "SELECT s.thread_id, s.data FROM {table} s WHERE s.thread_id IN ({keys})"
@@ -140,18 +142,18 @@ class Summary:
 
 
 class LocusImport:
-    """Copies the built-in backend's threads and checkpoints: ids, order, times and metadata stay. May be repeated.
+    """Copies the built-in backend's threads and checkpoints with their ids, order, times and metadata. May be repeated.
 
-    A thread whose checkpoints are in the target already is passed over; one that was copied in part is completed. A
-    thread that has checkpoints of its own in the target is left alone if any is missing, as older ones would become its
-    newest. The source is only read.
+    A thread whose checkpoints are all in the target is passed over, and one that was copied in part is completed. A
+    thread that has other checkpoints in the target and lacks some of these is left alone, because older states would
+    become its newest. The source is only read.
 
     Args:
         source: The built-in backend's server and database.
-        target: Where to copy to, and whose (``tenant``).
+        target: Where to copy to; ``tenant`` says whose the copies are.
         table: The built-in backend's table.
-        dry_run: Only count what would be copied; writes nothing and makes no tables.
-        tell: Told of progress, and of what cannot be copied.
+        dry_run: Only count what would be copied; write nothing, and make no tables.
+        tell: Is called with lines about the progress, and about what cannot be copied.
     """
 
     def __init__(
@@ -174,11 +176,11 @@ class LocusImport:
         self._target_is_empty = False
 
     async def run(self) -> Summary:
-        """Copy all there is.
+        """Copy everything.
 
         Raises:
             SchemaMismatch: The source has no table of the built-in backend.
-            LocusMySQLError: A server cannot be used. Run it again: it goes on where it stopped.
+            LocusMySQLError: A server cannot be used. Run the import again, and it goes on where it stopped.
         """
         try:
             total = await self._source.run(self._rows.check())
@@ -240,7 +242,7 @@ class LocusImport:
     ) -> list[SourceRow]:
         """Copy what is missing, oldest first; returns the checkpoints whose times are to be set.
 
-        From the first checkpoint that is missing or differs, all are saved: so their order is the source's.
+        From the first checkpoint on that is missing or differs, all are saved, so that their order is the source's.
         """
         order = list(there)
         untimed = []
@@ -313,7 +315,7 @@ class BuiltInTable:
         self._database = database
 
     def check(self) -> Operation[int]:
-        """See that the table is there and the built-in backend's; returns about how many rows it has."""
+        """Make sure that the table is there and is the built-in backend's; returns how many rows it has, roughly."""
         (found,) = yield Batch.of(Statement(_COLUMNS, (self._table,)))
         columns = {str(row[0]).casefold() for row in found.rows}
         if not {"thread_id", "data", "updated_at"} <= columns:
@@ -331,7 +333,7 @@ class BuiltInTable:
         return [(cast(str, key), cast("str | None", checkpoint_id)) for key, checkpoint_id in found.rows]
 
     def checkpoints(self, thread_id: str) -> Operation[tuple[list[SourceRow], str | None]]:
-        """A thread's checkpoints, oldest first, and the thread that it shares its list with, if any."""
+        """A thread's checkpoints, oldest first, and the thread with which it shares its list, if there is one."""
         pattern = re.sub(r"([\\%_])", r"\\\1", thread_id) + ":%"
         found, index = yield Batch.of(
             self._statement(_CHECKPOINTS, pattern, f"{thread_id}:"),
@@ -365,7 +367,7 @@ def _thread_of(key: str, checkpoint_id: str | None) -> str | None:
 
 
 def _saved_at(stamp: object, updated_at: object) -> datetime:
-    """When a checkpoint was saved: as its client said, else as the server did."""
+    """When a checkpoint was saved, by its client's stamp, or by the server's clock if there is no stamp."""
     try:
         moment = datetime.fromisoformat(cast(str, stamp))
     except (TypeError, ValueError):
@@ -383,7 +385,7 @@ def _read(text: str) -> tuple[AgentState, dict[str, Any]]:
 
 
 def _pages(rows: Sequence[SourceRow]) -> Iterator[list[SourceRow]]:
-    """The rows in pages that are neither long nor large."""
+    """The rows in pages, each limited in number and in size."""
     page: list[SourceRow] = []
     for row in rows:
         page.append(row)

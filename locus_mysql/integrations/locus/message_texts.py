@@ -26,10 +26,10 @@ def dump_messages(messages: Sequence[Message]) -> bytes:
 
 
 class EncodedMessages(NamedTuple):
-    """Messages with their text, and what tells whether it still is theirs.
+    """Messages with their text, and what is needed to see whether the text is still theirs.
 
-    A message is frozen, but its tool calls and metadata are a list and a dict, which can be changed in place. Where
-    they were empty, they must still be; the other messages, ``open``, are encoded again to be compared.
+    A message is frozen, but its tool calls and its metadata are a list and a dict, which can be changed in place. Those
+    that were empty must still be empty. Messages in which one was not, ``open``, are encoded again and compared.
     """
 
     messages: tuple[Message, ...]
@@ -44,7 +44,7 @@ class EncodedMessages(NamedTuple):
         return len(self.text) + len(self.messages) * MESSAGE_BYTES
 
     def is_prefix_of(self, messages: tuple[Message, ...]) -> bool:
-        """Whether messages begin with the very same ones, unchanged."""
+        """Whether these messages begin with the very same objects, and these are unchanged."""
         return (
             len(messages) >= len(self.messages)
             and all(map(is_, self.messages, messages))
@@ -61,7 +61,7 @@ def encode_messages(messages: Sequence[Message], before: EncodedMessages = NO_ME
 
     Args:
         messages: The messages.
-        before: Those of an earlier state of the thread. What both hold, as the same objects, is not encoded again.
+        before: Those of an earlier state of the thread. Messages that are the same objects are not encoded again.
     """
     messages = tuple(messages)
     if not before.is_prefix_of(messages):
@@ -71,7 +71,7 @@ def encode_messages(messages: Sequence[Message], before: EncodedMessages = NO_ME
         return before
     text = dump_messages(added)
     if before.text:
-        text = b",".join((before.text, text))  # formatting takes 30 times as long
+        text = b",".join((before.text, text))  # formatting by %b takes 30 times as long
     empty = list(before.empty)
     opened = list(before.open)
     for message in added:
@@ -84,5 +84,5 @@ def encode_messages(messages: Sequence[Message], before: EncodedMessages = NO_ME
 
 
 def _is_closed(message: Message) -> bool:
-    """Whether nothing in the message can be changed but by filling what is empty."""
+    """Whether a message can only be changed by filling a list or a dict of its that is empty."""
     return type(message) is Message and not message.tool_calls and not message.metadata

@@ -1,4 +1,4 @@
-"""Pydantic's serializers, but exact: NaN and infinities stay what they are, where pydantic writes null."""
+"""Pydantic's serializers, made exact: NaN and infinities are kept, where pydantic would write null."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic_core import SchemaSerializer
 
-#: Parts of a schema that hold no schemas, but things of the model's.
+#: Parts of a schema that hold no schemas, but objects that belong to the model.
 _OPAQUE = frozenset({"cls", "config", "default", "metadata"})
 
 
@@ -16,7 +16,8 @@ _OPAQUE = frozenset({"cls", "config", "default", "metadata"})
 def serializer_of(kind: Any) -> SchemaSerializer:
     """The serializer of a type, made of the type's own schema. Made once for each type.
 
-    In a model, its ``ser_json_inf_nan`` decides about NaN, which neither a caller nor an enclosing type can override:
+    A model's own ``ser_json_inf_nan`` decides what becomes of NaN, and neither a caller nor an enclosing type can
+    override it:
     https://docs.pydantic.dev/latest/api/config/#pydantic.config.ConfigDict.ser_json_inf_nan
 
     Args:

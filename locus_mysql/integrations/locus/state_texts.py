@@ -17,13 +17,13 @@ from .serializers import serializer_of
 
 
 def only_calls(method: object, name: str) -> bool:
-    """Whether a method written in Python, bound or not, calls one other and nothing else."""
+    """Whether a method that is written in Python, bound or not, calls this other one and nothing else."""
     code = getattr(getattr(method, "__func__", method), "__code__", None)
     return code is not None and code.co_names == (name,)
 
 
-#: Whether Locus' own encoding and decoding are pydantic's and nothing else, as in locus-sdk 3.0.1. In a version in
-#: which they do more, they are called.
+#: Whether Locus' own encoding and decoding only call pydantic, as in locus-sdk 3.0.1. In a version in which they do
+#: more, they are called instead.
 _ENCODES_PLAINLY = only_calls(AgentState.to_checkpoint, "model_dump")
 _DECODES_PLAINLY = only_calls(AgentState.from_checkpoint, "model_validate")
 
@@ -52,10 +52,10 @@ def _is_plain(model: type[AgentState]) -> bool:
 
 
 def encode_state(state: AgentState, dump: Callable[[tuple[Message, ...]], bytes] = dump_messages) -> EncodedState:
-    """The text of ``state.to_checkpoint()``, with NaN and infinities, which pydantic by itself makes null.
+    """The text of ``state.to_checkpoint()``, but with NaN and infinities, which pydantic by itself would make null.
 
-    The messages, nearly all of a long conversation, are encoded without being made into dicts first: that takes half
-    the time, and allocates nothing for the garbage collector to look at.
+    Messages, which are nearly all of a long conversation, are encoded without being made into dicts first. That takes
+    half the time, and allocates nothing that the garbage collector has to look at.
 
     Args:
         state: The state.
@@ -83,14 +83,14 @@ def encode_state(state: AgentState, dump: Callable[[tuple[Message, ...]], bytes]
 
 
 def decode_state(text: bytes, thread_id: str) -> AgentState:
-    """The state that a text says, without making dicts of it first.
+    """The state that a text stands for, made without dicts in between.
 
     Args:
         text: The text.
         thread_id: Its thread, to be named in an error.
 
     Raises:
-        CorruptCheckpoint: It is not that of an agent's state.
+        CorruptCheckpoint: The text is not that of an agent's state.
     """
     if _DECODES_PLAINLY:
         try:

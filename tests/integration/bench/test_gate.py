@@ -135,7 +135,7 @@ def test_a_missing_index_fails(server_dsn: str, monkeypatch: pytest.MonkeyPatch)
     def fill_without_index(config: Any, dsn: str, *arguments: Any) -> None:
         filled(config, dsn, *arguments)
         with administrator(dsn) as cursor:
-            cursor.execute(f"ALTER TABLE {config.table_prefix}checkpoints DROP INDEX metadata_pairs")
+            cursor.execute(f"ALTER TABLE {config.table_prefix}store_checkpoints DROP INDEX metadata_pairs")
 
     monkeypatch.setattr(fill, "fill", fill_without_index)
     assert failures("rows read", lambda: reads.figures(server_dsn)) == {
@@ -148,13 +148,13 @@ def test_a_missing_index_fails(server_dsn: str, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.slow
 def test_a_slow_save_fails(figures_of_time: Callable[[], Figures], monkeypatch: pytest.MonkeyPatch) -> None:
     assert failures("time", figures_of_time) == set()
-    encode_state = locus.encode_state
+    encode_agent = locus.encode_agent
 
     def encode_slowly(*arguments: Any) -> Any:
         time.sleep(0.02)
-        return encode_state(*arguments)
+        return encode_agent(*arguments)
 
-    monkeypatch.setattr(locus, "encode_state", encode_slowly)
+    monkeypatch.setattr(locus, "encode_agent", encode_slowly)
     assert failures("time", figures_of_time) == {
         "save against the floor, n=10",
         "save against the floor, no cache, n=10",

@@ -92,6 +92,7 @@ class TestCircles:
             "INSERT INTO locus_store_checkpoints (tenant, thread_id, seq, checkpoint_id, base_seq, continues, token,"
             f" payload, created_at) VALUES {rows}"
         )
+        sql("UPDATE locus_store_threads SET last_seq = 1299")
         with pytest.raises(CorruptCheckpoint, match="of thread 't'"):
             await make_store().load("t")
         assert await make_store().search_data("step", 1) == []

@@ -78,6 +78,11 @@ class Call:
         """Whether the server lets it wait for a lock that another call has."""
         return self.state == "running"
 
+    def look(self) -> None:
+        """Wait a moment for whatever is on its way."""
+        with self._stage.changed:
+            self._stage.changed.wait(0.01)
+
     def carry_out(self) -> Self:
         """Let the server carry out the packet; the answer is held back. The call may then wait for a lock."""
         assert self.state == "asks", self

@@ -7,7 +7,6 @@ tables must be sound.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,23 +14,28 @@ from functools import partial
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from locus_mysql.errors import ThreadExists
 
+from ...thoroughness import FULL
 from . import model
 from .model import Saved, Worlds
 from .stage import Call, Process, Stage
 
 State = dict[str, Any]
 
-#: Examples, and steps of each. To make a failing example shorter can take minutes.
-FULL = os.environ.get("LOCUS_MYSQL_FAULTS") == "full"
-EXAMPLES = 400 if FULL else 50
-STEPS = 30
-PHASES = [Phase.generate, *([Phase.shrink] if FULL else [])]
+#: Examples are the same in every run. To make a failing one shorter can take minutes.
+SETTINGS = settings(
+    settings.get_profile("server"),
+    max_examples=400 if FULL else 50,
+    stateful_step_count=30,
+    derandomize=True,
+    phases=[Phase.generate, *([Phase.shrink] if FULL else [])],
+    report_multiple_bugs=False,
+)
 
 #: More calls at once have more orders than can be told apart quickly; connections that break take time.
 CALLS_AT_ONCE = 3
@@ -288,11 +292,11 @@ class AnyOrder(RuleBasedStateMachine):
 
     def _end_all(self) -> None:
         while self.on_their_way:
-            before = len(self.on_their_way)
-            for one in self.on_their_way:
-                one.call.run()
+            calls = [one.call for one in self.on_their_way]
+            assert not all(call.waits for call in calls), f"{calls}: they wait for each other"
+            for call in calls:
+                call.run()
             self._look_at_what_ended()
-            assert len(self.on_their_way) < before, f"{self.on_their_way}: they wait for each other"
 
     @contextmanager
     def _acting(self) -> Iterator[None]:
@@ -310,19 +314,8 @@ def test_calls_in_any_order_take_effect_as_if_one_by_one(
         """The machine of this test's schema."""
 
     def empty_tables() -> None:
-        for table in ("threads", "checkpoints", "settled"):
-            run_sql(f"DELETE FROM {database}.locus_store_{table}")
+        for (table,) in run_sql(f"SHOW TABLES FROM {database}"):
+            run_sql(f"DELETE FROM {database}.{table}")
 
     Machine.stage, Machine.empty_tables, Machine.check_tables = stage, empty_tables, check_tables
-    run_state_machine_as_test(
-        Machine,
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=STEPS,
-            phases=PHASES,
-            derandomize=True,
-            report_multiple_bugs=False,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_state_machine_as_test(Machine, settings=SETTINGS)

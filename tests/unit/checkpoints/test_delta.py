@@ -9,6 +9,7 @@ import struct
 import tracemalloc
 import zlib
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -19,7 +20,9 @@ from locus_mysql.checkpoints.coding.codec import encode
 from locus_mysql.checkpoints.coding.delta import (
     WHOLE_BELOW_BYTES,
     Delta,
+    Held,
     Lineage,
+    NotHeld,
     StoredRow,
     assemble,
     encode_delta,
@@ -72,9 +75,16 @@ class Table:
         text = assembled.text()
         return decode_json(text), lineage
 
+    def load_with(self, seq: int, held: Held) -> tuple[State, Lineage]:
+        """As a process loads that holds a state; of rows that it has, the payloads are not sent."""
+        seqs = [row.seq for row in rows_needed(held.lineage)]
+        rows = [replace(row, payload=None) if row.seq in seqs else row for row in self.chain(seq)]
+        assembled, lineage = assemble(rows, "t", held)
+        return decode_json(assembled.text()), lineage
+
     @property
     def stored_bytes(self) -> int:
-        return sum(len(row.payload) for row in self.rows.values())
+        return sum(len(row.payload or b"") for row in self.rows.values())
 
 
 def message(number: int, size: int = 400) -> dict[str, Any]:
@@ -151,6 +161,14 @@ def test_every_state_of_any_sequence_is_put_together_as_it_was(
         if seq not in table.provisional:
             assert read == lineages[seq]
             assert not any(row.seq in table.provisional for row in table.chain(seq))
+    for seq, other in [*pairwise(states), *pairwise(reversed(states)), *((seq, seq) for seq in states)]:
+        encoded = encode(states[seq])
+        try:
+            loaded, read = table.load_with(other, Held(lineages[seq], hash_logs(encoded, {}), encoded))
+        except NotHeld:
+            continue
+        assert same(loaded, states[other])
+        assert tuple(rows_needed(read)) == tuple(rows_needed(lineages[other]))
 
 
 @given(st.lists(STATES, min_size=1, max_size=6))
@@ -203,6 +221,33 @@ def test_a_log_that_starts_anew_does_not_make_the_others_be_stored_again() -> No
         if turn > 1:
             assert delta.base is not None
             assert len(delta.payload) < 6_000
+
+
+def test_what_a_process_holds_of_an_earlier_state_need_not_be_read_again() -> None:
+    table, lineages, _ = grown(64)
+    for seq in range(2, 65):
+        state, _ = table.load(seq - 1)
+        encoded = encode(state)
+        loaded, read = table.load_with(seq, Held(lineages[seq - 2], hash_logs(encoded, {}), encoded))
+        assert same(loaded, table.load(seq)[0])
+        assert read == lineages[seq - 1]
+
+
+def test_of_a_log_that_starts_anew_nothing_is_taken_for_the_base_s() -> None:
+    table, lineage = Table(), ()
+    lineages = []
+    begun = [message(number) for number in range(20)]
+    states: list[State] = [
+        {"messages": begun, "steps": begun},
+        {"messages": [*begun, message(20)], "steps": [message(-1)]},  # on the first; the first's steps are no prefix
+        {"messages": [*begun, message(21)], "steps": [*begun, message(22)]},  # goes on from the first's steps
+    ]
+    for state in states:
+        _, lineage = table.save(state, lineages[0] if lineages else ())
+        lineages.append(lineage)
+    encoded = encode(states[1])
+    with pytest.raises(NotHeld):
+        table.load_with(3, Held(lineages[1], hash_logs(encoded, {}), encoded))
 
 
 def test_an_item_changed_in_place_is_noticed() -> None:

@@ -136,6 +136,22 @@ def test_where_processes_take_turns_a_thread_is_marked_as_shared() -> None:
     assert not third.after_loading_newest(lineage_of(3, A), third.version, kept(A)).shared
 
 
+def test_a_thread_not_loaded_again_so_far_is_taken_for_shared_if_the_one_before_was() -> None:
+    memory = ThreadMemory(LIMIT_BYTES)
+    save(memory, T, 1, A)
+    assert not memory.is_shared(memory.snapshot(T))
+    before = memory.snapshot(T)
+    memory.remember(T, before, before.after_loading_newest(lineage_of(2, A), b"2", kept(A)))  # another process saved
+    save(memory, key("other"), 1, A)
+    assert memory.is_shared(memory.snapshot(key("other")))
+    before = memory.snapshot(key("other"))
+    assert before.version is not None
+    memory.remember(key("other"), before, before.after_loading_newest(lineage_of(1, A), before.version, kept(A)))
+    save(memory, key("third"), 1, A)
+    assert not memory.is_shared(memory.snapshot(key("third")))
+    assert memory.is_shared(memory.snapshot(T))
+
+
 def test_states_kept_stay_within_the_limit_and_those_used_longest_ago_go_first() -> None:
     memory = ThreadMemory(2 * kept(A, memo_bytes=10_000).size_bytes)
     for name in "ab":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +15,7 @@ from locus_mysql.checkpoints.operations import CheckpointOperations
 from locus_mysql.checkpoints.store import StoreOperations
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
+from locus_mysql.dialect.checkpoints.loading import CHAIN_ROWS
 from locus_mysql.drivers.interface import Result
 from locus_mysql.engine.operation import Batch, Duplicate, Outdated, Results
 from locus_mysql.errors import (
@@ -25,6 +27,8 @@ from locus_mysql.errors import (
     ThreadExists,
     Unavailable,
 )
+
+KEY = ("tenant", "t")
 
 
 def operations(**options: Any) -> CheckpointOperations:
@@ -122,7 +126,54 @@ def test_a_load_of_a_thread_that_another_process_saved_to_reads_its_rows() -> No
     next(loading)
     (rows,) = loading.send(Results([Result()], {})).statements
     assert "payload" in rows.sql
-    other = [(2, _token(batch), _payload(batch), b"v" * 16)]
+    other = [chain((2, _token(batch), _payload(batch)))]
+    assert finish(loading, [Result(rows=other)]).text() == encode(BIG).text()
+
+
+def chain(*rows: tuple[Any, ...], more: int | None = None) -> tuple[Any, ...]:
+    """What the server says to a load that asks for a few rows."""
+    columns = [column for row in (*rows, *[(None,) * 3] * (CHAIN_ROWS - len(rows))) for column in row]
+    return (b"v" * 16, more, *columns)
+
+
+@pytest.mark.parametrize("found", [chain(), chain(*[(9 - row, b"t" * 16, b"payload") for row in range(8)], more=1)])
+def test_a_load_asks_for_every_row_where_the_first_statement_does_not_find_all(found: tuple[Any, ...]) -> None:
+    batch = save(operations(), BIG, 1, "first")
+    loading = operations().load("tenant", "t")
+    (few,) = next(loading).statements
+    assert "RECURSIVE" not in few.sql
+    (every,) = loading.send(Results([Result(rows=[found])], {})).statements
+    assert "RECURSIVE" in every.sql
+    rows = [(2, _token(batch), _payload(batch), b"v" * 16)]
+    assert finish(loading, [Result(rows=rows)]).text() == encode(BIG).text()
+
+
+def test_where_processes_take_turns_a_load_asks_what_was_saved_since() -> None:
+    ops = operations()
+    save(ops, BIG, 1, "first")
+    batch = save(operations(), BIG, 2, "second")  # by another process
+    loading = ops.load("tenant", "t")
+    next(loading)
+    loading.send(Results([Result()], {}))
+    finish(loading, [Result(rows=[chain((2, _token(batch), _payload(batch)))])])
+
+    loading = ops.load("tenant", "t")
+    (since,) = next(loading).statements
+    assert since.params.count(2) == 2
+    nothing = (b"w" * 16, 2, 2, _token(batch), None, 1)
+    assert finish(loading, [Result(rows=[nothing])]).text() == encode(BIG).text()
+
+
+@pytest.mark.parametrize("found", [[], [(b"w" * 16, 1, 1, b"another token!!!", None, 1)]])
+def test_a_load_that_cannot_go_on_from_what_it_has_reads_the_rows(found: list[tuple[Any, ...]]) -> None:
+    ops = operations()
+    batch = save(ops, BIG, 1, "first")
+    ops.memory.remember(KEY, snapshot := ops.memory.snapshot(KEY), replace(snapshot, shared=True))
+    loading = ops.load("tenant", "t")
+    next(loading)
+    (rows,) = loading.send(Results([Result(rows=found)], {})).statements
+    assert "c0.payload" in rows.sql
+    other = [chain((2, _token(batch), _payload(batch)))]
     assert finish(loading, [Result(rows=other)]).text() == encode(BIG).text()
 
 
@@ -273,7 +324,7 @@ def test_an_empty_row_in_a_lineage_is_a_corrupt_checkpoint() -> None:
     operation = operations().load("tenant", "t", "c")
     next(operation)
     with pytest.raises(CorruptCheckpoint):
-        operation.send(Results([Result(rows=[(1, b"x" * 16, b"", "c", 1)])], {}))
+        operation.send(Results([Result(rows=[chain((1, b"x" * 16, b""))])], {}))
 
 
 def test_a_rewrite_gives_up_on_a_thread_that_is_always_written_to() -> None:

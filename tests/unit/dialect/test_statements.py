@@ -31,6 +31,7 @@ ARGUMENTS: dict[str, Any] = {
     "limit": 10,
     "offset": 0,
     "keep": 3,
+    "held": (1, 2),
     "landed": Statement("SELECT 1 FROM t WHERE a = %s", ("a",)),
     "ttl_us": 5,
     "age_us": 5,
@@ -46,6 +47,7 @@ def statements() -> Iterator[tuple[str, Statement]]:
     for family in (
         dialect.threads,
         dialect.checkpoints,
+        dialect.loading,
         dialect.queries,
         dialect.maintenance,
         dialect.settled,

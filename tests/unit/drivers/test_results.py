@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_mysql.drivers.interface import Result
+from locus_mysql.drivers.wire.inbox import Inbox
 from locus_mysql.drivers.wire.results import ErrorPacket, ProtocolSurprise, ResultReader
 
 from .answers import BIGINT, BINARY, LARGEST, TEXT, Answer, Done, Raw, Refused, Rows, encoded, framed
@@ -18,15 +19,27 @@ from .answers import BIGINT, BINARY, LARGEST, TEXT, Answer, Done, Raw, Refused, 
 
 def read(data: bytes, *, pieces: Sequence[int] = (), number: int = 1) -> list[Result]:
     """The results in the bytes, cut into pieces of these sizes."""
-    reader = ResultReader(number)
+    reader, inbox = ResultReader(number), Inbox()
     complete = False
     for size in (*pieces, len(data)):
         piece, data = data[:size], data[size:]
         if piece:
             assert not complete
-            complete = reader.feed(piece)
+            complete = receive(piece, reader, inbox)
     assert complete, "the answer is not complete"
     return reader.results
+
+
+def receive(piece: bytes, reader: ResultReader, inbox: Inbox) -> bool:
+    """Put a piece where there is room, in parts if need be; tell whether the answer is complete."""
+    complete = False
+    while piece:
+        room = inbox.room()
+        count = min(len(room), len(piece))
+        room[:count] = piece[:count]
+        complete = inbox.received(count, reader)
+        piece = piece[count:]
+    return complete
 
 
 def meant(answer: Answer) -> Result:
@@ -76,7 +89,8 @@ def test_an_answer_that_is_cut_short_is_never_complete(
 ) -> None:
     whole = encoded(answers, **form)  # type: ignore[arg-type]
     reader = ResultReader(form["number"])  # type: ignore[arg-type]
-    assert not reader.feed(whole[: data.draw(st.integers(0, len(whole) - 1))])
+    assert not receive(whole[: data.draw(st.integers(0, len(whole) - 1))], reader, Inbox())
+    assert not reader.complete
 
 
 @given(st.one_of(ROWS, st.none()), ANSWERS, st.booleans(), PIECES)
@@ -96,7 +110,7 @@ def test_nonsense_is_refused_or_waits_for_more(noise: bytes, answers: list[Answe
     begin = data.draw(st.integers(0, len(whole)))
     reader = ResultReader()
     try:
-        reader.feed(whole[:begin] + noise + whole[begin + len(noise) :])
+        receive(whole[:begin] + noise + whole[begin + len(noise) :], reader, Inbox())
     except (ErrorPacket, ProtocolSurprise):
         pass
     else:
@@ -111,6 +125,50 @@ def test_a_row_larger_than_a_packet_is_joined(size: int, eof: bool) -> None:
     first, last = read(data, pieces=[2**20] * 10)
     assert [tuple(row) for row in first.rows] == [(bytes(size), None), (b"", "after")]
     assert last.affected == 1
+
+
+@pytest.mark.parametrize("pieces", [[], [30], [60, 20]])
+def test_columns_that_came_before_are_told_from_others(pieces: list[int]) -> None:
+    columns = [(TEXT, b"a"), (BIGINT, b"1"), (BINARY, b"b")]
+    for order in (columns, columns, columns[::-1], columns, columns[1:] + columns[:1], columns[::-1]):
+        rows = Rows([column for column, _ in order], [[raw for _, raw in order]])
+        first, second = read(encoded([rows, rows]), pieces=pieces)
+        assert first == second == meant(rows)
+
+
+@pytest.mark.parametrize("place", [1, 2, 3])
+def test_columns_that_came_before_are_out_of_order_under_other_numbers(place: int) -> None:
+    rows = Rows([TEXT, BINARY, BIGINT], [(b"a", b"b", b"1")])
+    whole = encoded([rows])
+    assert read(whole) == [meant(rows)]
+    begin = 0
+    for _ in range(place):
+        begin += 4 + int.from_bytes(whole[begin : begin + 3], "little")
+    shifted = bytearray(whole)
+    shifted[begin + 3] += 1
+    with pytest.raises(ProtocolSurprise, match="out of order"):
+        read(bytes(shifted))
+    with pytest.raises(ProtocolSurprise, match="out of order"):
+        read(whole[:5] + encoded([rows], number=7)[5:])
+
+
+@pytest.mark.parametrize("size", [100, 65_000, 66_000, 500_000])
+def test_values_are_kept_when_the_next_answer_comes_where_they_stood(size: int) -> None:
+    inbox, columns, answers = Inbox(), [BINARY, TEXT, BIGINT], []
+    for letter in (b"a", b"b"):
+        reader = ResultReader()
+        data = encoded([Rows(columns, [(letter * size, letter * size, b"%d" % size), (letter, None, b"1")])])
+        for begin in range(0, len(data), 16_384):
+            complete = receive(data[begin : begin + 16_384], reader, inbox)
+        assert complete
+        answers.append(reader.results[0])
+    assert [list(row) for row in answers[0].rows] == [[b"a" * size, "a" * size, size], [b"a", None, 1]]
+
+
+def test_a_large_answer_leaves_no_large_buffer() -> None:
+    inbox, reader = Inbox(), ResultReader()
+    assert receive(encoded([Rows([BINARY], [(bytes(1_000_000),)])]), reader, inbox)
+    assert len(inbox.room()) == len(Inbox().room())
 
 
 OK = b"\0\0\0\2\0\0\0"
@@ -141,19 +199,19 @@ OK = b"\0\0\0\2\0\0\0"
 )
 def test_what_is_no_answer_is_refused(data: bytes, surprise: str) -> None:
     with pytest.raises(ProtocolSurprise, match=surprise):
-        ResultReader().feed(data)
+        ResultReader().take(data)
 
 
 def test_the_server_s_last_word_is_heard_whatever_its_number() -> None:
     data = encoded([Refused(4031, "The client was disconnected by the server because of inactivity.")], number=0)
     with pytest.raises(ErrorPacket) as caught:
-        ResultReader(1).feed(data)
+        ResultReader(1).take(data)
     assert caught.value.errno == 4031
 
 
 def test_a_reader_and_its_bytes_are_freed_at_once() -> None:
     reader = ResultReader()
-    assert reader.feed(encoded([Rows([TEXT], [(b"a",)]), Done()]))
+    assert receive(encoded([Rows([TEXT], [(b"a",)]), Done()]), reader, Inbox())
     gone = weakref.ref(reader)
     gc.disable()
     try:

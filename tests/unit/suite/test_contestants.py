@@ -10,6 +10,7 @@ from locus.memory.retention import stamp_messages
 from bench import contestants, latency, throughput
 from bench.contestants import DRIVERS, SYNC_DRIVERS, check_same
 from bench.floor import FLOORS, floor_of
+from bench.processes import Cold, InTurn, floors_in_other_processes, in_other_processes
 from bench.throughput import Conversation
 from bench.workloads import Workload
 from locus_mysql import MySQLConfig
@@ -31,6 +32,12 @@ class Dictionary:
 
     async def save(self, state: AgentState, thread_id: str) -> None:
         self.kept[thread_id] = state
+
+    async def connect(self) -> None:
+        pass
+
+    async def prepare_load(self, state: AgentState) -> None:
+        pass
 
     async def load(self, thread_id: str) -> AgentState | None:
         return self.kept.get(thread_id)
@@ -70,14 +77,64 @@ def test_another_state_or_none_is_refused(loaded: AgentState | None) -> None:
 
 
 async def test_latency_is_measured_of_every_contestant_in_every_round() -> None:
-    timings = await latency._in_turn([Dictionary()], Workload("two", STATES[0], STATES[1:]), 4)
+    timings = await latency.in_rounds([Dictionary()], Workload("two", STATES[0], STATES[1:]), 4)
 
     assert len(timings["dictionary"].save) == len(timings["dictionary"].load) == 4
 
 
 async def test_latency_of_a_contestant_that_loads_another_state_is_not_measured() -> None:
     with pytest.raises(AssertionError, match="another state"):
-        await latency._in_turn([Forgetful()], Workload("two", STATES[0], STATES[1:]), 4)
+        await latency.in_rounds([Forgetful()], Workload("two", STATES[0], STATES[1:]), 4)
+
+
+async def test_processes_in_turn_load_what_the_one_before_saved_and_save_the_next() -> None:
+    served: list[str] = []
+
+    class Process(Dictionary):
+        def __init__(self, name: str, kept: dict[str, AgentState]) -> None:
+            self.name, self.kept = name, kept
+
+        async def save(self, state: AgentState, thread_id: str) -> None:
+            served.append(f"{self.name} saves")
+            await super().save(state, thread_id)
+
+        async def load(self, thread_id: str) -> AgentState | None:
+            served.append(f"{self.name} loads")
+            return await super().load(thread_id)
+
+    kept: dict[str, AgentState] = {}
+    in_turn = InTurn([Process(name, kept) for name in ("a", "b", "c")])
+
+    await latency.in_rounds([in_turn], Workload("two", STATES[0], STATES[1:]), 1 - latency.WARM_UP_ROUNDS)
+    assert served == ["a saves", "b loads", "b saves", "c loads"]
+    assert in_turn.name == "a, in turn"
+
+
+async def test_a_cold_load_is_by_a_process_that_has_asked_for_nothing_of_the_thread() -> None:
+    kept: dict[str, AgentState] = {}
+    asked: list[list[str]] = []
+
+    class Process(Dictionary):
+        def __init__(self) -> None:
+            self.kept = kept
+            self.asked: list[str] = []
+            asked.append(self.asked)
+
+        async def connect(self) -> None:
+            self.asked.append("to connect")
+
+        async def load(self, thread_id: str) -> AgentState | None:
+            self.asked.append(thread_id)
+            return await super().load(thread_id)
+
+    cold = Cold(Process)
+    for state in STATES:
+        await cold.save(state, "thread")
+        await cold.prepare_load(state)
+        assert await cold.load("thread") == state
+
+    assert asked == [[], ["to connect", "thread"], ["to connect", "thread"]]
+    assert cold.name == "dictionary, cold"
 
 
 def conversation(states: list[AgentState]) -> Conversation:
@@ -130,6 +187,8 @@ def test_repeated_batches_are_counted_and_those_after_lock_waits_apart() -> None
 def test_every_contestant_of_this_project_stands_on_a_floor_that_is_measured() -> None:
     ours = [contestants.ours(DSN, driver).name for driver in DRIVERS]
     ours += [contestants.ours_blocking(DSN, driver).name for driver in SYNC_DRIVERS]
+    ours += [contestant.name for contestant in in_other_processes(DSN)]
 
     assert contestants.OURS in ours
-    assert {floor_of(name) for name in ours} == {floor.name for floor in FLOORS}
+    floors = [floor.name for floor in FLOORS] + [floor.name for floor in floors_in_other_processes(DSN)]
+    assert {floor_of(name) for name in ours} == set(floors)

@@ -16,9 +16,9 @@ import pytest
 from locus_mysql import MySQLConfig
 from locus_mysql.errors import LocusMySQLError
 
+from ..integration.conftest import EVERY_SIDE, ONE_OF_EACH, MakeConfig, OpenStore
+from ..integration.proxy import WireProxy
 from ..unit.drivers.answers import Done, Refused, encoded
-from .conftest import EVERY_SIDE, ONE_OF_EACH, MakeConfig, OpenStore
-from .proxy import WireProxy
 
 RunSQL = Callable[..., tuple[Any, ...]]
 DEADLINE_S = 20.0

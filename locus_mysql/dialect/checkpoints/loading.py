@@ -1,0 +1,163 @@
+"""Statements that load a checkpoint: its row, and the rows that it builds on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..statement import Statement
+from ..template import Statements
+
+#: Rows that one statement reads: a checkpoint's and those of seven states that it builds on. Of the first 500 states of
+#: a thread, one in fifty builds on more.
+CHAIN_ROWS = 8
+
+#: Rows that a process is sent of those that were saved since it knew the thread.
+SINCE_ROWS = 16
+
+# The newest checkpoint is the one saved last, unless that was deleted: then this finds the thread and no row.
+LOAD_NEWEST = """
+SELECT {COLUMNS}
+  FROM {threads} t
+  LEFT JOIN {checkpoints} c0 ON c0.tenant = t.tenant AND c0.thread_id = t.thread_id AND c0.seq = t.last_seq
+                            AND c0.seq >= t.first_seq AND c0.checkpoint_id IS NOT NULL
+{BASES}
+ WHERE t.tenant = %s AND t.thread_id = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+"""
+
+LOAD_NAMED = """
+SELECT {COLUMNS}
+  FROM {threads} t
+  JOIN {checkpoints} c0 ON c0.tenant = t.tenant AND c0.thread_id = t.thread_id AND c0.checkpoint_id = %s
+                       AND c0.seq >= t.first_seq
+{BASES}
+ WHERE t.tenant = %s AND t.thread_id = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+"""
+
+COLUMNS_OF_ROW = "c{row}.seq, c{row}.token, c{row}.payload"
+
+# A row that another one builds on is found by that one's base_seq, in a join on the whole primary key. MySQL reads such
+# a row while it plans the statement, as a constant, and has nothing left to execute: half the time of a recursion. A
+# row that stands alone has its own seq as base_seq; comparing the two seqs ends the chain there.
+BASE_OF_ROW = """
+  LEFT JOIN {checkpoints} c{row} ON c{row}.tenant = t.tenant AND c{row}.thread_id = t.thread_id
+                            AND c{row}.seq = c{above}.base_seq AND c{row}.seq < c{above}.seq
+"""
+
+# Every row, newest first. The recursion carries keys only: payloads in it would be copied into a temporary table. A row
+# builds on an older one, and on 130 of them at most: the bounds are for rows that are damaged, which then do not fit
+# together.
+LOAD_ALL_OF_NEWEST = """
+WITH RECURSIVE lineage (seq, base_seq, version) AS (
+  (SELECT c.seq, c.base_seq, t.version
+     FROM {checkpoints} c
+     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+    WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
+    ORDER BY c.seq DESC LIMIT 1)
+  UNION ALL
+  SELECT b.seq, b.base_seq, lineage.version
+    FROM lineage
+    JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq AND b.seq < lineage.seq
+   LIMIT 500
+)
+SELECT c.seq, c.token, c.payload, lineage.version
+  FROM lineage
+  JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
+ ORDER BY c.seq DESC
+"""
+
+LOAD_ALL_OF_NAMED = """
+WITH RECURSIVE lineage (seq, base_seq, version) AS (
+  (SELECT c.seq, c.base_seq, t.version
+     FROM {checkpoints} c
+     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+    WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s AND {LIVE})
+  UNION ALL
+  SELECT b.seq, b.base_seq, lineage.version
+    FROM lineage
+    JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq AND b.seq < lineage.seq
+   LIMIT 500
+)
+SELECT c.seq, c.token, c.payload, lineage.version
+  FROM lineage
+  JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
+ ORDER BY c.seq DESC
+"""
+
+# What was saved since a state that a process has: a range of the primary key. The row of that state tells whether it is
+# still there, and so all that it builds on.
+LOAD_SINCE = """
+SELECT t.version, c.seq, c.base_seq, c.token, IF(c.seq = %s, NULL, c.payload), c.checkpoint_id IS NOT NULL
+  FROM {threads} t
+  JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id
+ WHERE t.tenant = %s AND t.thread_id = %s AND c.seq >= %s AND {LIVE}
+ ORDER BY c.seq DESC
+ LIMIT %s
+"""
+
+# When the rows are known: a look-up by primary key. They still are the newest checkpoint's if the version is.
+LOAD_ROWS = """
+SELECT c.payload
+  FROM {threads} t
+  JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND t.version = %s AND c.seq IN ({seqs}) AND {LIVE}
+ ORDER BY c.seq DESC
+"""
+
+
+def _chain(template: str) -> str:
+    """The template with the columns of all rows of a chain, and the joins that find them."""
+    last = CHAIN_ROWS - 1
+    columns = ["t.version", f"c{last}.base_seq < c{last}.seq"]
+    columns += [COLUMNS_OF_ROW.replace("{row}", str(row)) for row in range(CHAIN_ROWS)]
+    bases = [
+        BASE_OF_ROW.replace("{row}", str(row)).replace("{above}", str(row - 1)).strip("\n")
+        for row in range(1, CHAIN_ROWS)
+    ]
+    return template.replace("{COLUMNS}", ",\n       ".join(columns)).replace("{BASES}", "\n".join(bases))
+
+
+_NEWEST, _NAMED = _chain(LOAD_NEWEST), _chain(LOAD_NAMED)
+
+
+def rows_of(chain: Sequence[Any]) -> list[tuple[Any, ...]] | None:
+    """The rows in what `LoadingStatements.newest` or `named` has found, as `all_rows` gives them.
+
+    None if there are more of them, or if the newest checkpoint is not the one saved last: ask for `all_rows` then.
+    """
+    version, more, *columns = chain
+    if more or columns[0] is None:
+        return None
+    return [(*columns[at : at + 3], version) for at in range(0, len(columns), 3) if columns[at] is not None]
+
+
+class LoadingStatements(Statements):
+    """Loading checkpoints."""
+
+    def newest(self, tenant: str, thread_id: str) -> Statement:
+        """The newest checkpoint, as one row for `rows_of`; none if there is no thread."""
+        return Statement(self._text(_NEWEST), (tenant, thread_id))
+
+    def since(self, tenant: str, thread_id: str, seq: int) -> Statement:
+        """The rows saved since this one, and itself without its payload, newest first.
+
+        Version, seq, base_seq, token, payload, and whether the row is a checkpoint. If there are more than
+        `SINCE_ROWS`, this one is not among them.
+        """
+        return Statement(self._text(LOAD_SINCE), (seq, tenant, thread_id, seq, SINCE_ROWS))
+
+    def named(self, tenant: str, thread_id: str, checkpoint_id: str) -> Statement:
+        """A checkpoint by its id, as one row for `rows_of`; none if there is none."""
+        return Statement(self._text(_NAMED), (checkpoint_id, tenant, thread_id))
+
+    def all_rows(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Statement:
+        """Seq, token, payload and version, of a checkpoint, or of the newest, and of all rows it builds on."""
+        key = (tenant, thread_id)
+        if checkpoint_id is None:
+            return Statement(self._text(LOAD_ALL_OF_NEWEST), key * 3)
+        return Statement(self._text(LOAD_ALL_OF_NAMED), (*key, checkpoint_id, *key, *key))
+
+    def rows(self, tenant: str, thread_id: str, version: bytes, seqs: Sequence[int]) -> Statement:
+        """Payloads of rows by their seqs, newest first; none if the thread has another version."""
+        text = self._text(LOAD_ROWS.replace("{seqs}", ", ".join(["%s"] * len(seqs))))
+        return Statement(text, (tenant, thread_id, version, *seqs))

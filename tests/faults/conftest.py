@@ -1,0 +1,63 @@
+"""Fixtures of the fault tests, and the table of what they saw: printed at the end, and written into the documents.
+
+pytest tests/faults                          print the table
+pytest tests/faults --write-faults-table     and write it into docs/faults.md; with LOCUS_MYSQL_TEST_FULL=true
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from locus_mysql import MySQLConfig
+
+from ..integration.conftest import (  # noqa: F401 - fixtures
+    MakeConfig,
+    database,
+    make_config,
+    open_store,
+    own_config,
+    own_server,
+    own_sql,
+    proxy,
+    pytest_collection_modifyitems,
+    run_sql,
+    server,
+    server_dsn,
+)
+from ..integration.proxy import WireProxy
+from .table import Row, as_document, as_text
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs/faults.md"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that writes the document."""
+    parser.addoption("--write-faults-table", action="store_true", help=f"write {DOCUMENT.name} from what was seen")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Print the table. What tests saw comes with their reports, so that it comes from other processes as well."""
+    reports = [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]
+    rows = [value for report in reports for name, value in report.user_properties if name == "faults"]
+    if not rows:
+        return
+    seen = [Row(*row) for _, *row in sorted(rows)]
+    terminalreporter.write_line("")
+    terminalreporter.write_line(as_text(seen))
+    if config.getoption("write_faults_table"):
+        DOCUMENT.parent.mkdir(exist_ok=True)
+        DOCUMENT.write_text(as_document(seen), encoding="utf-8")
+
+
+@pytest.fixture
+def through_proxy(make_config: MakeConfig, proxy: WireProxy) -> MakeConfig:  # noqa: F811 - the fixtures above
+    """``through_proxy(**options)``: a configuration by way of the proxy."""
+
+    def make(**options: Any) -> MySQLConfig:
+        return make_config(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", **options)
+
+    return make
