@@ -35,11 +35,8 @@ class Removing:
     def delete_thread(self, tenant: str, thread_id: str) -> Operation[bool]:
         """Delete a thread with all in it; True if there was one. One round trip."""
         self._memory.forget((tenant, thread_id))
-        threads = self._sql.threads
-        locked, *_ = yield Batch.of(
-            threads.begin_epoch(tenant, thread_id, os.urandom(8)), *threads.delete_all(tenant, thread_id)
-        )
-        return locked.affected > 0
+        lock = self._sql.threads.begin_epoch(tenant, thread_id, os.urandom(8))
+        return (yield from self._once(tenant, (lock,), self._sql.threads.delete_all(tenant, thread_id))) > 0
 
     def delete_checkpoint(self, tenant: str, thread_id: str, ns: str, checkpoint_id: str) -> Operation[bool]:
         """Delete a checkpoint with its writes; True if there was one. One round trip.
@@ -74,19 +71,15 @@ class Removing:
         """
         if source == destination:
             raise InvalidInput("A thread cannot be copied onto itself; choose another destination.")
-        epoch = os.urandom(8)
         sql = self._sql.removing
-        batch = Batch(
-            sql.copy(tenant, source, destination, epoch, self._ttl_us), sql.find_copied(tenant, destination, epoch)
-        )
         self._memory.forget((tenant, destination))
+        row = sql.copy(tenant, source, destination, os.urandom(8), self._ttl_us)
         try:
-            results = yield batch
+            return (yield from self._once(tenant, row, sql.copy_content(tenant, source, destination))) > 0
         except Duplicate:
             raise ThreadExists(
                 f"Thread {destination!r} has checkpoints already; delete it first or copy to another id."
             ) from None
-        return results.landed is not None or results[1].affected > 0
 
     def vacuum(self, tenant: str, older_than_s: float) -> Operation[int]:
         """Delete checkpoints that are older; returns how many.
@@ -95,6 +88,7 @@ class Removing:
         namespace stays.
         """
         age_us = int(older_than_s * 1_000_000)
+        yield Batch.of(self._sql.settled.forget_old())
         removed = yield from self._remove_stale(tenant, age_us)
         after = ""
         while True:
@@ -124,9 +118,28 @@ class Removing:
     def _remove(self, tenant: str, thread_id: str, hide: Statement) -> Operation[int]:
         """Hide checkpoints, and remove what then nothing needs."""
         self._memory.forget((tenant, thread_id))
-        _, hidden, *_ = yield Batch.of(
-            self._sql.threads.begin_epoch(tenant, thread_id, os.urandom(8)),
-            hide,
-            *self._sql.removing.remove_hidden(tenant, thread_id),
-        )
-        return hidden.affected
+        lock = self._sql.threads.begin_epoch(tenant, thread_id, os.urandom(8))
+        return (yield from self._once(tenant, (lock, hide), self._sql.removing.remove_hidden(tenant, thread_id)))
+
+    def _once(self, tenant: str, first: Sequence[Statement], then: Sequence[Statement]) -> Operation[int]:
+        """Carry out statements once, even if their answer is lost; returns what the last of the first ones affected.
+
+        Raises:
+            Duplicate: Of a table of theirs.
+        """
+        token = os.urandom(16)
+        find = self._sql.settled.find(tenant, token)
+        try:
+            results = yield Batch((*first, self._sql.settled.settle(tenant, token), *then), find)
+        except Duplicate as duplicate:
+            if duplicate.table != self._sql.names["settled"]:
+                raise
+        else:
+            if results.landed is not None:
+                return cast(int, results.landed[0])
+            affected = results[len(first) - 1].affected
+            if affected or not results.fate_unknown:
+                return affected
+        # The first try was carried out while the second one was on its way.
+        (found,) = yield Batch.of(find)
+        return cast(int, found.rows[0][0]) if found.rows else 0

@@ -8,6 +8,7 @@ from ..dialect import Dialect
 from .loading import LoadingStatements
 from .removing import RemovingStatements
 from .saving import SavingStatements
+from .settled import SettledStatements
 from .tables import table_names, versions_schema
 from .threads import ThreadStatements
 
@@ -41,3 +42,8 @@ class VersionDialect(Dialect):
     def removing(self) -> RemovingStatements:
         """Removing checkpoints and copying threads."""
         return RemovingStatements(self._tables)
+
+    @cached_property
+    def settled(self) -> SettledStatements:
+        """Recognising removals and copies that were carried out though their answer was lost."""
+        return SettledStatements(self._tables)

@@ -140,9 +140,6 @@ SELECT 1 FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6)) FOR SHARE
 """
 
-# Had the copy been carried out already?
-FIND_COPIED = "SELECT 1 FROM {threads} WHERE tenant = %s AND thread_id = %s AND epoch = %s"
-
 
 class RemovingStatements(Statements):
     """Removing checkpoints and copying threads."""
@@ -190,15 +187,14 @@ class RemovingStatements(Statements):
     def copy(
         self, tenant: str, source: str, destination: str, epoch: bytes, ttl_us: int | None
     ) -> tuple[Statement, ...]:
-        """Copy a thread; the second statement affects a row if there is one, and fails with 1062 if both are."""
+        """Copy a thread's row; the second statement affects a row if there is one, and fails with 1062 if both are."""
         key = (tenant, source)
-        copies = (COPY_VERSIONS, COPY_PARTS, COPY_WRITES)
         return (
             Statement(self._text(LOCK_SOURCE), key),
             Statement(self._text(COPY_THREAD), (destination, epoch, ttl_us, *key)),
-            *(Statement(self._text(text), (destination, *key)) for text in copies),
         )
 
-    def find_copied(self, tenant: str, destination: str, epoch: bytes) -> Statement:
-        """A row if the copy was carried out."""
-        return Statement(self._text(FIND_COPIED), (tenant, destination, epoch))
+    def copy_content(self, tenant: str, source: str, destination: str) -> tuple[Statement, ...]:
+        """Copy what is in a thread whose row was copied."""
+        copies = (COPY_VERSIONS, COPY_PARTS, COPY_WRITES)
+        return tuple(Statement(self._text(text), (destination, tenant, source)) for text in copies)

@@ -89,11 +89,23 @@ WRITES = """
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
 """
 
+# Tokens of removals and copies that were carried out: see `settled`.
+SETTLED = """
+(
+  tenant     VARCHAR(128)    NOT NULL,
+  token      BINARY(16)      NOT NULL,
+  affected   BIGINT UNSIGNED NOT NULL,
+  settled_at DATETIME(6)     NOT NULL,
+  PRIMARY KEY (tenant, token),
+  KEY age (settled_at)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
+"""
+
 
 def versions_schema(table_prefix: str) -> Schema:
     """The tables of the family with one prefix."""
     names = table_names(table_prefix)
-    definitions = {"threads": THREADS, "versions": VERSIONS, "parts": PARTS, "writes": WRITES}
+    definitions = {"threads": THREADS, "versions": VERSIONS, "parts": PARTS, "writes": WRITES, "settled": SETTLED}
     tables = tuple(Table(names[role], definitions[role].strip()) for role in names)
     return Schema(FAMILY, LAYOUT_VERSION, tables)
 
@@ -105,4 +117,5 @@ def table_names(table_prefix: str) -> dict[str, str]:
         "versions": f"{table_prefix}versions",
         "parts": f"{table_prefix}version_parts",
         "writes": f"{table_prefix}version_writes",
+        "settled": f"{table_prefix}version_settled",
     }

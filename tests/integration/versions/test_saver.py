@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from locus_mysql.engine.operation import Batch, Operation
+from locus_mysql.engine.operation import Batch, Duplicate, Operation
 from locus_mysql.errors import CheckpointExists, CorruptCheckpoint, InvalidInput, ThreadExists
 
 from ..conftest import EVERY_SIDE, ONE_OF_EACH, AnyStore, MakeConfig
@@ -470,6 +471,71 @@ async def test_a_repeat_of_writes_whose_answer_was_lost_never_undoes_later_ones(
 
 
 @one_of_each
+@pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
+@pytest.mark.parametrize("pipeline", [True, False])
+async def test_a_removal_or_copy_whose_connection_breaks_is_carried_out_once(
+    open_saver: OpenSaver, through_proxy: MakeConfig, proxy: WireProxy, side: str, fault: str, pipeline: bool
+) -> None:
+    saver = open_saver(side, config=through_proxy(pipeline=pipeline))
+    await put_turns(saver, 4)
+    with proxy.counting() as undisturbed:
+        assert await saver.copy_thread("thread", "undisturbed")
+    for packet in range(1, undisturbed.commands + 1):
+        getattr(proxy, fault)(packet)
+        assert await saver.copy_thread("thread", "copy"), packet
+        getattr(proxy, fault)(1 if pipeline else packet)
+        assert await saver.prune(thread_id="copy", keep=2) == 2, packet
+        getattr(proxy, fault)(1 if pipeline else packet)
+        assert await saver.delete_checkpoint(thread_id="copy", checkpoint_id="c3"), packet
+        assert await ids(saver, thread_id="copy") == ["c4"], packet
+        getattr(proxy, fault)(1)
+        assert await saver.delete_thread("copy"), packet
+        assert not await saver.delete_thread("copy"), packet
+    assert await ids(saver, thread_id="thread") == ["c4", "c3", "c2", "c1"]
+
+
+@one_of_each
+@pytest.mark.parametrize("method", ["delete_thread", "delete_checkpoint", "prune", "copy_thread"])
+async def test_a_packet_that_comes_late_never_undoes_what_came_after(
+    open_saver: OpenSaver, side: str, method: str
+) -> None:
+    slow, quick = open_saver(side), open_saver(side)
+
+    def begin() -> Operation[Any]:
+        operations = slow.store._operations
+        if method == "copy_thread":
+            return operations.copy_thread("thread", "copy")
+        arguments = {"delete_thread": {}, "delete_checkpoint": {"checkpoint_id": "c1"}, "prune": {"keep": 1}}[method]
+        return getattr(operations, method)(thread_id="thread", **arguments)
+
+    async def carry_out(batch: Batch) -> Any:
+        def carried_out() -> Operation[Any]:
+            try:
+                return (yield batch)
+            except Duplicate:
+                return None
+
+        running = slow.store._run(carried_out())
+        return await running if inspect.isawaitable(running) else running
+
+    await put_turns(quick, 2)
+    batch = next(begin())
+    assert not (await carry_out(Batch.of(batch.landed)))[0].rows
+    await carry_out(Batch(batch.statements))
+    if method == "copy_thread":
+        assert await quick.delete_thread("copy")
+    else:
+        await put_turns(quick, 2)
+    before = await ids(quick, thread_id="thread"), await ids(quick, thread_id="copy")
+    assert (await carry_out(Batch.of(batch.landed)))[0].rows, "a repeat would not know that it was carried out"
+    assert await carry_out(Batch(batch.statements)) is None
+    assert (await ids(quick, thread_id="thread"), await ids(quick, thread_id="copy")) == before
+    for checkpoint_id in before[0]:
+        found = await quick.get(thread_id="thread", checkpoint_id=checkpoint_id)
+        assert found["checkpoint"] == state_of(int(checkpoint_id[1:]))
+
+
+@one_of_each
 async def test_many_at_once_on_one_thread_all_succeed(open_saver: OpenSaver, side: str) -> None:
     saver, other = open_saver(side), open_saver(side)
     await put_turns(saver, 3)
@@ -490,7 +556,7 @@ async def test_many_at_once_on_one_thread_all_succeed(open_saver: OpenSaver, sid
 async def test_both_sides_and_ddl_say_the_same(open_saver: OpenSaver) -> None:
     one, other = open_saver("mysql-connector-async"), open_saver("pymysql-sync")
     assert one.store.ddl() == other.store.ddl()
-    assert len(one.store.ddl()) == 4
+    assert len(one.store.ddl()) == 5
     await put_turns(one, 3)
     assert (await other.get(thread_id="thread"))["checkpoint"] == state_of(3)
 
