@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from .integrations.locus.memory import MySQLMemory, SyncMySQLMemory
     from .memories.store import MemoryStore, SyncMemoryStore
+    from .versions.saver import MySQLCheckpointSaver, SyncMySQLCheckpointSaver
 
 __version__ = "0.1.0"
 
@@ -30,6 +31,7 @@ _HOMES = {
     "LocusMySQLError": ".errors",
     "MemoryStore": ".memories.store",
     "MySQLBackend": ".integrations.locus.backend",
+    "MySQLCheckpointSaver": ".versions.saver",
     "MySQLCheckpointer": ".integrations.locus.checkpointer",
     "MySQLConfig": ".config",
     "MySQLMemory": ".integrations.locus.memory",
@@ -37,6 +39,7 @@ _HOMES = {
     "SyncMemoryStore": ".memories.store",
     "SyncMySQLBackend": ".integrations.locus.backend",
     "ThreadBranched": ".checkpoints.branching",
+    "SyncMySQLCheckpointSaver": ".versions.saver",
     "SyncMySQLCheckpointer": ".integrations.locus.checkpointer",
     "SyncMySQLMemory": ".integrations.locus.memory",
     "mysql_checkpointer": ".integrations.locus.checkpointer",
@@ -54,12 +57,14 @@ __all__ = [
     "LocusMySQLError",
     "MemoryStore",
     "MySQLBackend",
+    "MySQLCheckpointSaver",
     "MySQLCheckpointer",
     "MySQLConfig",
     "MySQLMemory",
     "SyncCheckpointStore",
     "SyncMemoryStore",
     "SyncMySQLBackend",
+    "SyncMySQLCheckpointSaver",
     "SyncMySQLCheckpointer",
     "SyncMySQLMemory",
     "ThreadBranched",

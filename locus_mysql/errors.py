@@ -5,6 +5,7 @@
     │   ├── InvalidInput        an id, metadata, state or pattern that cannot be stored or understood
     │   ├── VersionConflict     an item has another version than the write relied on
     │   ├── ThreadExists        copying onto a thread that has checkpoints
+    │   ├── CheckpointExists    saving other content under the id of a checkpoint whose history is kept
     │   ├── StateTooLarge       larger than a packet the server accepts
     │   └── TenantUnknown       no tenant could be told for the thread
     ├── SetupError          correct the configuration or the server
@@ -49,6 +50,10 @@ class VersionConflict(UsageError):
 
 class ThreadExists(UsageError):
     """The destination of a copy already has checkpoints; nothing was changed."""
+
+
+class CheckpointExists(UsageError):
+    """The id belongs to a checkpoint of other content; nothing was changed."""
 
 
 class StateTooLarge(UsageError):

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from ..database.arguments import check_checkpoint_id
 from ..dialect import Statement
 from ..dialect.checkpoints.dialect import CheckpointDialect
-from .arguments import check_checkpoint_id
 from .leases import Lease
 from .memory import ThreadKey
 

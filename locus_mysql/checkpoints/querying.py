@@ -6,18 +6,18 @@ import json
 from functools import partial
 from typing import Any, cast
 
-from ..engine.operation import Batch, Operation
-from ..errors import InvalidInput, PrivilegeMissing, ReadOnlyServer
-from .arguments import (
+from ..database.arguments import (
     check_checkpoint_id,
     check_limit,
     check_text,
     check_thread_id,
     encode_metadata,
 )
+from ..database.matching import contains
+from ..database.pairs import lookup_keys
+from ..engine.operation import Batch, Operation
+from ..errors import InvalidInput, PrivilegeMissing, ReadOnlyServer
 from .base import OperationsBase
-from .matching import contains
-from .pairs import lookup_keys
 from .records import (
     CheckpointInfo,
     DiskUsage,

@@ -8,10 +8,10 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any, TypedDict, TypeVar, cast
 
+from ..database.exact_json import decode_json
 from ..drivers.interface import Row
 from ..engine.logs import DAMAGE
 from ..errors import CorruptCheckpoint
-from .coding.codec import decode_json
 from .rows import assemble_rows, aware
 
 R = TypeVar("R")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TypeAlias, cast
 from uuid import uuid4
 
+from ..database.arguments import check_checkpoint_id, check_limit, check_thread_id, encode_metadata
 from ..dialect import Statement
 from ..dialect.checkpoints.loading import rows_of
 from ..dialect.checkpoints.saving import NewRow
@@ -15,7 +16,6 @@ from ..dialect.template import KEPT_S
 from ..drivers.interface import Row
 from ..engine.operation import Batch, Duplicate, Operation, Outdated, Results
 from ..errors import Conflict, InvalidInput, SchemaMismatch, ThreadExists, TurnLost, Unavailable
-from .arguments import check_checkpoint_id, check_limit, check_thread_id, encode_metadata
 from .cleaning import CleaningOperations
 from .coding.codec import EncodedState
 from .coding.delta import Delta, Held, Lineage, NotHeld, StoredRow, assemble, encode_delta, extend, rows_needed

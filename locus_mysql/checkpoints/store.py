@@ -7,14 +7,15 @@ from typing import Any, Unpack
 from pydantic import SecretStr
 
 from ..config import Keywords, MySQLConfig
+from ..database.arguments import check_thread_id
 from ..database.database import Database, share
+from ..database.exact_json import check_json_object
 from ..database.methods import awaited, blocking
 from ..dialect.checkpoints.dialect import CheckpointDialect
 from ..dialect.checkpoints.tables import Kind
 from ..engine.counters import Counters
 from ..engine.operation import Operation
-from .arguments import check_thread_id
-from .coding.codec import check_json_object, encode
+from .coding.codec import encode
 from .coding.delta import Delta
 from .conditions import Expected, expecting
 from .memory import ThreadKey

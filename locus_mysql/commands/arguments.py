@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
+from importlib.util import find_spec
 from typing import Any, Never
+
+from ..errors import SetupError
 
 OK, FAILED = 0, 1
 
@@ -43,3 +46,9 @@ def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
     names = ("dsn", "driver", "tenant", "table_prefix", "search", "search_parser")
     given = {name: getattr(arguments, name, None) for name in names}
     return {name: value for name, value in given.items() if value is not None}
+
+
+def need_langgraph(what: str) -> None:
+    """Refuse a command that needs LangGraph where it is not installed."""
+    if find_spec("langgraph") is None:
+        raise SetupError(f"{what} needs LangGraph, which is not installed. Run pip install 'locus-mysql[langgraph]'.")

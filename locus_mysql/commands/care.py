@@ -1,31 +1,37 @@
-"""``vacuum``, ``health`` and ``import-locus``: what an operator needs."""
+"""``vacuum`` and ``health``: what an operator needs."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 import time
+from typing import Protocol
 
 from ..checkpoints.store import StoreOperations
 from ..config import MySQLConfig
 from ..database.database import Database
+from ..dialect import Schema
 from ..dialect.checkpoints.tables import INFIXES
 from ..engine.bootstrap import has_tables
+from ..engine.operation import Operation
 from ..errors import SchemaMismatch
-from ..integrations.sdk import need_locus
+from ..versions.saver import SaverOperations
 from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, options_of
 from .tables import add_family
 
 
-def add_import(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``import-locus``."""
-    add_connection(parser, "; where to copy to")
-    parser.add_argument("--source-dsn", metavar="DSN", help="where to copy from (the same database)")
-    parser.add_argument("--table", default="checkpoints", help="the built-in backend's table (checkpoints)")
-    add_tenant(parser)
-    add_prefix(parser)
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be copied")
+class Store(Protocol):
+    """What every family offers to an operator, whatever its rows hold."""
+
+    @property
+    def schema(self) -> Schema:
+        """The tables."""
+
+    def count(self) -> Operation[int]:
+        """How many threads there are."""
+
+    def vacuum(self, older_than_days: float) -> Operation[int]:
+        """Remove checkpoints that are older; returns how many."""
 
 
 def add_vacuum(parser: argparse.ArgumentParser) -> None:
@@ -43,23 +49,6 @@ def add_health(parser: argparse.ArgumentParser) -> None:
     add_tenant(parser)
     add_prefix(parser)
     add_family(parser)
-
-
-def import_locus(arguments: argparse.Namespace) -> int:
-    """Copy the threads and checkpoints of Locus' built-in MySQL backend."""
-    need_locus("The import")
-    from ..integrations.locus.importing import LocusImport
-
-    target = MySQLConfig.from_env(**options_of(arguments))
-    source = MySQLConfig(dsn=arguments.source_dsn, driver=target.driver) if arguments.source_dsn else target
-
-    def tell(text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
-
-    copying = LocusImport(source, target, table=arguments.table, dry_run=arguments.dry_run, tell=tell)
-    summary = asyncio.run(copying.run())
-    print(summary)
-    return OK if summary.complete else FAILED
 
 
 def vacuum(arguments: argparse.Namespace) -> int:
@@ -105,16 +94,18 @@ def health(arguments: argparse.Namespace) -> int:
     return asyncio.run(run())
 
 
-async def _stores_there(database: Database, family: str | None) -> list[StoreOperations]:
-    """The families whose tables are there, as stores of plain dicts.
+async def _stores_there(database: Database, family: str | None) -> list[Store]:
+    """The operations of the families whose tables are there.
 
     Raises:
         SchemaMismatch: There are none.
     """
-    stores = [StoreOperations(database.config, kind) for kind in INFIXES if family in {None, kind}]
-    there = [store for store in stores if await database.asynchronous.run(has_tables(store.schema))]
+    stores: list[Store] = [StoreOperations(database.config, kind) for kind in INFIXES]
+    stores.append(SaverOperations(database.config))
+    asked = [store for store in stores if family in {None, store.schema.family}]
+    there = [store for store in asked if await database.asynchronous.run(has_tables(store.schema))]
     if not there:
-        missing = " and no ".join(map(repr, stores[0].schema.names))
+        missing = " and no ".join(map(repr, asked[0].schema.names))
         raise SchemaMismatch(
             f"Database {database.config.database!r} has no table {missing}: nothing was saved there yet, or with "
             "another --prefix. The first save makes the tables; so do the statements of `python -m locus_mysql schema`."

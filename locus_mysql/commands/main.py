@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from .. import __version__
 from ..errors import LocusMySQLError
 from .arguments import FAILED, Parser
-from .care import add_health, add_import, add_vacuum, health, import_locus, vacuum
+from .care import add_health, add_vacuum, health, vacuum
+from .imports import add_import_langgraph, add_import_locus, import_langgraph, import_locus
 from .showing import add_demo, add_server, demo, server
 from .signals import StopRequested, stop_signals_raise
 from .tables import add_grants, add_schema, grants, schema
@@ -20,7 +21,8 @@ COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], Callable[[argpars
     "server": (server, add_server, "run a private MySQL server for development until Ctrl-C"),
     "schema": (schema, add_schema, "print the statements that make the tables, for a migration"),
     "grants": (grants, add_grants, "print the GRANT statements that an account needs"),
-    "import-locus": (import_locus, add_import, "copy the checkpoints of Locus' built-in MySQL backend"),
+    "import-locus": (import_locus, add_import_locus, "copy the checkpoints of Locus' built-in MySQL backend"),
+    "import-langgraph": (import_langgraph, add_import_langgraph, "copy the checkpoints of langgraph-checkpoint-mysql"),
     "vacuum": (vacuum, add_vacuum, "remove checkpoints older than some days, never a live thread's newest"),
     "health": (health, add_health, "say whether the server answers, takes writes and has the tables"),
 }

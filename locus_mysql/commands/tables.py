@@ -8,6 +8,7 @@ import re
 from ..config import MySQLConfig
 from ..dialect import Schema
 from ..dialect.checkpoints.tables import INFIXES, checkpoint_schema
+from ..dialect.versions.tables import versions_schema
 from ..errors import UsageError
 from .arguments import OK, add_prefix, options_of
 
@@ -16,6 +17,7 @@ FAMILIES = {
     "agents": "MySQLCheckpointer",
     "dicts": "CheckpointStore",
     "current": "MySQLBackend",
+    "versions": "MySQLCheckpointSaver, and LangGraph's savers",
 }
 
 _ACCOUNT = re.compile(r"'[^'\\\x00-\x1f]{1,32}'@'[^'\\\x00-\x1f]{1,255}'")
@@ -71,8 +73,9 @@ def grants(arguments: argparse.Namespace) -> int:
 
 def schemas(config: MySQLConfig, family: str | None = None) -> list[Schema]:
     """The tables of one family, or of all."""
-    return [
+    schemas = [
         checkpoint_schema(config.table_prefix, kind, search=config.search, search_parser=config.search_parser)
         for kind in INFIXES
-        if family in {None, kind}
     ]
+    schemas.append(versions_schema(config.table_prefix))
+    return [schema for schema in schemas if family in {None, schema.family}]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Generic, Protocol, Self, TypeVar, runtime_checkable
+from typing import ClassVar, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 from ..config import MySQLConfig
 from ..dialect import Schema
@@ -46,6 +46,9 @@ class AsyncStore(Generic[O]):
         owned: Whether `close` closes the database's connections.
     """
 
+    #: The class whose methods block, if its name is not this one's with ``Sync`` before it.
+    _blocking_class: ClassVar[str | None] = None
+
     def __init__(self, operations: O, database: Database, *, owned: bool) -> None:
         find_driver(database.config.driver)  # a missing library is told now, not at the first call
         if isinstance(operations, CountsCache):
@@ -79,9 +82,8 @@ class AsyncStore(Generic[O]):
         await self.close()
 
     def __enter__(self) -> Self:
-        raise ConfigError(
-            f"{type(self).__name__} is asynchronous: write `async with`, or use Sync{type(self).__name__}."
-        )
+        blocking = self._blocking_class or f"Sync{type(self).__name__}"
+        raise ConfigError(f"{type(self).__name__} is asynchronous: write `async with`, or use {blocking}.")
 
     def __exit__(self, *error: object) -> None: ...
 
@@ -98,12 +100,15 @@ class SyncStore(Generic[O]):
         owned: Whether `close` closes the database's connections.
     """
 
+    #: The class whose methods are awaited, if its name is not this one's without ``Sync``.
+    _awaited_class: ClassVar[str | None] = None
+
     def __init__(self, operations: O, database: Database, *, owned: bool) -> None:
         driver = find_driver(database.config.driver)
         if not getattr(driver, "blocks", True):
             raise ConfigError(
                 f"Driver {database.config.driver!r} has no synchronous side. Use driver='pymysql' or "
-                f"'mysql-connector', or {type(self).__name__.removeprefix('Sync')}."
+                f"'mysql-connector', or {self._awaited_class or type(self).__name__.removeprefix('Sync')}."
             )
         if isinstance(operations, CountsCache):
             operations.count_in(database.counters)

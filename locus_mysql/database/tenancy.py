@@ -6,8 +6,8 @@ import contextvars
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ..checkpoints.arguments import check_tenant
 from ..errors import InvalidInput, TenantUnknown
+from .arguments import check_tenant
 
 
 class Tenancy:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from locus_mysql.checkpoints.coding.codec import decode_json
 from locus_mysql.checkpoints.coding.delta import StoredRow, assemble
+from locus_mysql.database.exact_json import decode_json
 
 
 @dataclass(frozen=True)

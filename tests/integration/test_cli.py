@@ -18,7 +18,7 @@ from locus.core.messages import Message
 from locus.core.state import AgentState
 from locus.memory.backends.adapters import mysql_checkpointer
 
-from locus_mysql import SyncCheckpointStore, SyncMySQLCheckpointer
+from locus_mysql import SyncCheckpointStore, SyncMySQLCheckpointer, SyncMySQLCheckpointSaver
 from locus_mysql.commands import main as cli
 from locus_mysql.config import MySQLConfig
 from locus_mysql.development.local_server import find_mysqld
@@ -99,6 +99,20 @@ def test_vacuum_removes_what_is_older_and_says_how_many(
         assert cli.main(["vacuum", "--older-than-days", "8.5", "--dsn", dsn]) == 0
         assert capsys.readouterr().out == "Removed 0 checkpoints.\nRemoved 1 checkpoint.\n"
         assert store.list_threads() == ["new"]
+
+
+def test_vacuum_and_health_know_the_tables_of_versions(
+    dsn: str, config: MySQLConfig, run_sql: RunSql, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with SyncMySQLCheckpointSaver(config) as saver:
+        for number in ("1", "2", "3"):
+            saver.put(thread_id="t", checkpoint_id=number, checkpoint_data={"a": number})
+        run_sql(f"UPDATE {config.database}.locus_versions SET created_at = created_at - INTERVAL 9 DAY")
+        assert cli.main(["health", "--dsn", dsn, "--family", "versions"]) == 0
+        assert "threads  1 of tenant 'default', family versions" in capsys.readouterr().out
+        assert cli.main(["vacuum", "--older-than-days", "8.5", "--dsn", dsn]) == 0
+        assert capsys.readouterr().out == "Removed 2 checkpoints.\n"
+        assert [found["checkpoint_id"] for found in saver.list_checkpoints(thread_id="t")] == ["3"]
 
 
 def test_the_printed_schema_is_what_the_package_itself_would_make(

@@ -26,6 +26,9 @@ from opentelemetry.util._once import Once
 import locus_mysql
 from locus_mysql import MySQLConfig
 from locus_mysql.database import spans
+from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
+
+from .langgraph.graphs import chat
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -65,6 +68,8 @@ def all_examples() -> list[Example]:
     for name, value in public.items():
         if getattr(value, "__module__", "").startswith("locus_mysql"):
             examples += examples_of(name, value.__doc__ or "", {**public, "Agent": Agent, "model": MODEL})
+    for saver in (AsyncMySQLSaver, MySQLSaver):
+        examples += examples_of(saver.__name__, saver.__doc__ or "", {saver.__name__: saver, "builder": chat()})
     return examples
 
 

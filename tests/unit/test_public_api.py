@@ -75,6 +75,7 @@ def test_every_public_name_is_there_and_listed() -> None:
         ("CheckpointStore", "SyncCheckpointStore"),
         ("MySQLBackend", "SyncMySQLBackend"),
         ("MySQLCheckpointer", "SyncMySQLCheckpointer"),
+        ("MySQLCheckpointSaver", "SyncMySQLCheckpointSaver"),
     ],
 )
 def test_both_sides_have_the_same_methods_with_the_same_parameters(awaited: str, blocking: str) -> None:

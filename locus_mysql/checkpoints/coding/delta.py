@@ -25,8 +25,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
+from ...database.exact_json import decode_json, encode_json
 from ...errors import CorruptCheckpoint
-from .codec import EncodedState, Log, decode_json, encode_json
+from .codec import EncodedState, Log
 from .digests import EMPTY, HashedLogs, Mark
 
 #: A state up to this size is stored whole: a delta would save little and make a load read more rows.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..like import like
 from ..statement import Statement
 from ..template import Statements
 
@@ -200,9 +201,3 @@ class ThreadStatements(Statements):
     def count(self, tenant: str, pattern: str) -> Statement:
         """How many threads match."""
         return Statement(self._text(COUNT), (tenant, like(pattern)))
-
-
-def like(glob: str) -> str:
-    """The LIKE pattern of a glob in which only ``*`` and ``?`` have a meaning."""
-    escaped = glob.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return escaped.replace("*", "%").replace("?", "_")

@@ -17,7 +17,6 @@ from locus.memory.checkpointer import BaseCheckpointer
 from locus.memory.retention import trim_messages
 from pydantic import SecretStr
 
-from ...checkpoints.arguments import check_limit, check_thread_id
 from ...checkpoints.branching import ThreadBranched
 from ...checkpoints.coding.delta import Delta
 from ...checkpoints.conditions import Condition, Expected, expecting
@@ -29,6 +28,7 @@ from ...checkpoints.rows import as_sql_time
 from ...checkpoints.searchable import joined
 from ...checkpoints.turns import AsyncTurns, SyncTurns
 from ...config import Keywords, MySQLConfig
+from ...database.arguments import check_limit, check_thread_id
 from ...database.database import Database, share
 from ...database.methods import awaited, blocking
 from ...database.tenancy import Tenancy

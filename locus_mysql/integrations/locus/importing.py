@@ -26,10 +26,10 @@ from typing import Any, TypeVar, cast
 from locus.core.state import AgentState
 from pydantic import ValidationError
 
-from ...checkpoints.coding.codec import decode_json
 from ...checkpoints.records import HistoryEntry
 from ...checkpoints.rows import as_sql_time, aware
 from ...config import MySQLConfig
+from ...database.exact_json import decode_json
 from ...dialect import Statement
 from ...engine.asynchronous import AsyncEngine
 from ...engine.bootstrap import has_tables

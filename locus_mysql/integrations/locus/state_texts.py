@@ -8,8 +8,9 @@ from locus.core.messages import Message
 from locus.core.state import AgentState
 from pydantic_core import PydanticSerializationError
 
-from ...checkpoints.coding.codec import EncodedList, EncodedState, decode_json, encode
+from ...checkpoints.coding.codec import EncodedList, EncodedState, encode
 from ...checkpoints.new import Encoded
+from ...database.exact_json import decode_json
 from ...errors import CorruptCheckpoint, InvalidInput
 from .message_texts import NO_MESSAGES, EncodedMessages, dump_messages, encode_messages
 from .serializers import serializer_of

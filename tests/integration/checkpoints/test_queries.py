@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from locus_mysql.checkpoints import cleaning
-from locus_mysql.checkpoints.matching import contains
+from locus_mysql.database.matching import contains
 from locus_mysql.errors import InvalidInput, SchemaMismatch
 
 from .conftest import Make, RunSQL

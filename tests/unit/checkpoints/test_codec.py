@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_mysql.checkpoints.coding.codec import check_json_object, decode_json, encode, encode_json
+from locus_mysql.checkpoints.coding.codec import encode
+from locus_mysql.database.exact_json import check_json_object, decode_json, encode_json
 from locus_mysql.errors import CorruptCheckpoint, InvalidInput
 
 from .states import ANY_TEXT, JSON, STATES, same

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_mysql.checkpoints.coding.codec import decode_json, encode
+from locus_mysql.checkpoints.coding.codec import encode
 from locus_mysql.checkpoints.coding.delta import (
     WHOLE_BELOW_BYTES,
     Delta,
@@ -31,6 +31,7 @@ from locus_mysql.checkpoints.coding.delta import (
     rows_needed,
 )
 from locus_mysql.checkpoints.coding.digests import HashedLogs, hash_logs
+from locus_mysql.database.exact_json import decode_json
 from locus_mysql.errors import CorruptCheckpoint
 
 from .states import STATES, same

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from locus_mysql.checkpoints.matching import contains
-from locus_mysql.checkpoints.pairs import INDEXED_KEYS_LIMIT, TOO_MANY_NAMES, index_keys, lookup_keys
+from locus_mysql.database.matching import contains
+from locus_mysql.database.pairs import INDEXED_KEYS_LIMIT, TOO_MANY_NAMES, index_keys, lookup_keys
 
 from .states import JSON
 

@@ -14,7 +14,7 @@ from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.dialect.checkpoints.maintenance import PlacedRow
 from locus_mysql.dialect.checkpoints.saving import NewRow
 from locus_mysql.dialect.checkpoints.tables import INFIXES
-from locus_mysql.dialect.checkpoints.threads import like
+from locus_mysql.dialect.like import like
 
 ROW = NewRow("c", b"t" * 16, b"payload")
 

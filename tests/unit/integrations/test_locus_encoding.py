@@ -10,9 +10,10 @@ from locus.core.messages import Message, ToolCall
 from locus.core.state import AgentState, ToolExecution
 from pydantic import BaseModel
 
-from locus_mysql.checkpoints.coding.codec import EncodedState, decode_json, encode
+from locus_mysql.checkpoints.coding.codec import EncodedState, encode
 from locus_mysql.checkpoints.coding.delta import StoredRow, assemble, encode_delta
 from locus_mysql.checkpoints.coding.digests import hash_logs
+from locus_mysql.database.exact_json import decode_json
 from locus_mysql.errors import CorruptCheckpoint
 from locus_mysql.integrations.locus import state_texts
 from locus_mysql.integrations.locus.state_texts import decode_state, encode_state, only_calls

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from ..errors import InvalidInput
-from .coding.codec import check_json_object
+from .exact_json import check_json_object
 from .pairs import index_keys
 
 THREAD_ID_LIMIT = 512

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.checkpoints.arguments import (
+from locus_mysql.database.arguments import (
     METADATA_LIMIT_BYTES,
     check_checkpoint_id,
     check_limit,
@@ -16,7 +16,7 @@ from locus_mysql.checkpoints.arguments import (
     check_thread_id,
     encode_metadata,
 )
-from locus_mysql.checkpoints.pairs import index_keys
+from locus_mysql.database.pairs import index_keys
 from locus_mysql.errors import InvalidInput
 
 

@@ -1,0 +1,72 @@
+"""What is written: a checkpoint's row, and a write's."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..statement import Param
+
+#: Parts that one checkpoint may have of its own. Part numbers below it mean a row's own parts.
+OWN_PARTS = 1024
+
+
+class VersionRow(NamedTuple):
+    """A checkpoint to insert, but for its thread and seq.
+
+    Args:
+        ns_key: Digest of the namespace.
+        version_key: Digest of namespace and id.
+        parent_key: The parent's, or None.
+        checkpoint_id: The id.
+        parent_id: The parent's id, or None.
+        ns: The namespace.
+        needs: 0 if it needs nothing of its parent, 1 if all of it, 2 if its writes.
+        sources: JSON array of the numbers of its parts.
+        token: The save's mark.
+        payload: Its bytes.
+        metadata: JSON text for queries, or None.
+        run_key: Digest of the run that made it, or None.
+        chunks: Its own parts.
+    """
+
+    ns_key: bytes
+    version_key: bytes
+    parent_key: bytes | None
+    checkpoint_id: str
+    parent_id: str | None
+    ns: str
+    needs: int
+    sources: str
+    token: bytes
+    payload: bytes
+    metadata: str | None
+    run_key: bytes | None
+    chunks: tuple[bytes, ...]
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        """The values in the order of the insert statement, behind tenant, thread and namespace."""
+        return (
+            self.version_key,
+            self.parent_key,
+            self.checkpoint_id,
+            self.parent_id,
+            self.ns,
+            self.needs,
+            self.sources,
+            self.token,
+            self.payload,
+            self.metadata,
+            self.run_key,
+        )
+
+
+class WriteRow(NamedTuple):
+    """One write of a task, but for its thread and checkpoint."""
+
+    task_key: bytes
+    idx: int
+    task_id: str
+    task_path: str
+    channel: str
+    payload: bytes

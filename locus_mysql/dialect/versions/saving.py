@@ -1,0 +1,145 @@
+"""Statements that store checkpoints and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..statement import Param, Statement
+from ..template import Statements
+from .rows import OWN_PARTS, VersionRow, WriteRow
+
+_INSERT = """
+INSERT INTO {versions} (tenant, thread_id, ns_key, seq, stored_seq, hidden, version_key, parent_key, checkpoint_id,
+                        parent_id, ns, needs, sources, tokens, payload, metadata, run_key, created_at)
+VALUES (%s, %s, %s, <seq>, LAST_INSERT_ID(), 0, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))
+"""
+
+# Insert under the seq just taken. Two checkpoints of one id: error 1062.
+INSERT = _INSERT.replace("<seq>", "LAST_INSERT_ID()")
+
+# The same behind TAKE_SEQ_IN_EPOCH: if no seq was taken, the statement fails with error 3141, as the
+# guards of the other family do.
+INSERT_IN_EPOCH = _INSERT.replace("<seq>", "CAST(IF(ROW_COUNT() = 1, LAST_INSERT_ID(), '') AS JSON)")
+
+# A checkpoint that exists takes the new content and keeps its place. The marks of the last eight saves are kept.
+REPLACE = """
+AS new
+ON DUPLICATE KEY UPDATE
+  tokens     = LEFT(CONCAT(new.tokens, {versions}.tokens), 128),
+  stored_seq = new.stored_seq,
+  hidden     = 0,
+  parent_key = new.parent_key,
+  parent_id  = new.parent_id,
+  needs      = new.needs,
+  sources    = new.sources,
+  payload    = new.payload,
+  metadata   = new.metadata,
+  run_key    = new.run_key
+"""
+
+INSERT_PARTS = "INSERT INTO {parts} (tenant, thread_id, part, chunk) VALUES "
+PART_VALUES = f"(%s, %s, LAST_INSERT_ID() * {OWN_PARTS} + %s, %s)"
+
+# Was this save carried out already, even if another one has replaced it since?
+FIND_SAVED = """
+SELECT v.stored_seq
+  FROM {versions} v
+ WHERE v.tenant = %s AND v.thread_id = %s AND v.version_key = %s AND LOCATE(%s, v.tokens) > 0
+"""
+
+# A write is stored once; a later one of the same task and index is another try of it. Special writes, below 0, are
+# replaced. tokens come first: payload decides nothing, but the marks tell which call wrote what is there.
+INSERT_WRITES = """
+INSERT INTO {writes} (tenant, thread_id, version_key, task_key, idx, task_id, task_path, channel, tokens, payload,
+                      created_at)
+VALUES """
+WRITE_VALUES = "(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))"
+KEEP_FIRST = """
+AS new
+ON DUPLICATE KEY UPDATE
+  tokens    = IF(new.idx < 0, LEFT(CONCAT(new.tokens, {writes}.tokens), 128), {writes}.tokens),
+  task_path = IF(new.idx < 0, new.task_path, {writes}.task_path),
+  channel   = IF(new.idx < 0, new.channel, {writes}.channel),
+  payload   = IF(new.idx < 0, new.payload, {writes}.payload)
+"""
+KEEP_LAST = """
+AS new
+ON DUPLICATE KEY UPDATE
+  tokens    = LEFT(CONCAT(new.tokens, {writes}.tokens), 128),
+  task_path = new.task_path,
+  channel   = new.channel,
+  payload   = new.payload
+"""
+
+FIND_WRITTEN = """
+SELECT w.idx
+  FROM {writes} w
+ WHERE w.tenant = %s AND w.thread_id = %s AND w.version_key = %s AND w.task_key = %s AND LOCATE(%s, w.tokens) > 0
+ LIMIT 1
+"""
+
+#: Parts larger than this get a statement each, so that one packet need not hold them all.
+_LARGE_BYTES = 262_144
+
+
+class SavingStatements(Statements):
+    """Storing checkpoints and writes."""
+
+    def insert(
+        self, tenant: str, thread_id: str, row: VersionRow, *, in_epoch: bool, replace: bool
+    ) -> tuple[Statement, ...]:
+        """Insert a checkpoint and its parts under the seq just taken; the checkpoint first.
+
+        Args:
+            tenant: The thread's tenant.
+            thread_id: The thread.
+            row: The checkpoint.
+            in_epoch: Whether the seq was taken by `take_seq_in_epoch`; fails with error 3141 if that took none.
+            replace: Whether a checkpoint of the same id takes the new content; fails with error 1062 otherwise.
+        """
+        text = self._text((INSERT_IN_EPOCH if in_epoch else INSERT).rstrip() + (REPLACE if replace else ""))
+        statement = Statement(text, (tenant, thread_id, row.ns_key, *row.params))
+        return (statement, *self._insert_parts(tenant, thread_id, row.chunks))
+
+    def _insert_parts(self, tenant: str, thread_id: str, chunks: Sequence[bytes]) -> list[Statement]:
+        groups: list[list[Param]] = []
+        size_bytes = 0
+        for slot, chunk in enumerate(chunks):
+            size_bytes += len(chunk)
+            if not groups or size_bytes > _LARGE_BYTES:
+                groups.append([])
+                size_bytes = len(chunk)
+            groups[-1] += [tenant, thread_id, slot, chunk]
+        return [
+            Statement(self._text(INSERT_PARTS) + ", ".join([PART_VALUES] * (len(group) // 4)), tuple(group))
+            for group in groups
+        ]
+
+    def find_saved(self, tenant: str, thread_id: str, version_key: bytes, token: bytes) -> Statement:
+        """A row if this save was carried out."""
+        return Statement(self._text(FIND_SAVED), (tenant, thread_id, version_key, token))
+
+    def insert_writes(
+        self, tenant: str, thread_id: str, version_key: bytes, token: bytes, rows: Sequence[WriteRow], *, replace: bool
+    ) -> Statement:
+        """Store writes of a task.
+
+        Args:
+            tenant: The thread's tenant.
+            thread_id: The thread.
+            version_key: The checkpoint.
+            token: The call's mark.
+            rows: The writes.
+            replace: Whether all that exist are replaced; else only those with an index below 0.
+        """
+        values = ", ".join([WRITE_VALUES] * len(rows))
+        params: list[Param] = []
+        for row in rows:
+            params += [tenant, thread_id, version_key, row.task_key, row.idx, row.task_id, row.task_path, row.channel]
+            params += [token, row.payload]
+        text = self._text(INSERT_WRITES) + f" {values} {self._text(KEEP_LAST if replace else KEEP_FIRST)}"
+        return Statement(text, tuple(params))
+
+    def find_written(self, tenant: str, thread_id: str, version_key: bytes, task_key: bytes, token: bytes) -> Statement:
+        """A row if this call stored writes."""
+        return Statement(self._text(FIND_WRITTEN), (tenant, thread_id, version_key, task_key, token))

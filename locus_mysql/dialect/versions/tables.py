@@ -1,0 +1,121 @@
+"""The tables of versions."""
+
+from __future__ import annotations
+
+from ..schema import Schema, Table
+
+#: What the tables hold, as their comments say.
+FAMILY = "versions"
+
+#: Written into the tables' comments. Raised when a change of layout needs a migration.
+LAYOUT_VERSION = 1
+
+# One row per thread. A save takes the next seq under its lock. epoch is random, and another one after anything of the
+# thread was removed or the thread was made anew: parts that were there under an epoch are there as long as it lasts.
+THREADS = """
+(
+  tenant      VARCHAR(128)    NOT NULL,
+  thread_id   VARCHAR(512)    NOT NULL,
+  last_seq    BIGINT UNSIGNED NOT NULL,
+  epoch       BINARY(8)       NOT NULL,
+  created_at  DATETIME(6)     NOT NULL,
+  updated_at  DATETIME(6)     NOT NULL,
+  expires_at  DATETIME(6)     NULL,
+  PRIMARY KEY (tenant, thread_id),
+  KEY recent (tenant, updated_at),
+  KEY expiry (expires_at)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
+"""
+
+# One row per checkpoint, in the order in which the server took them. A namespace and an id may be of any length, so
+# keys hold their digests: ns_key of the namespace, version_key of namespace and id, parent_key of the parent's.
+# sources lists the parts that the values are put together from: below 1024 it is a part of this very row, number
+# stored_seq * 1024 + part; above, the number of another one's. payload holds small values and says how the parts fit.
+# tokens are the marks of the saves that wrote the row, newest first: a save that is repeated finds its own among them.
+# hidden: the checkpoint was deleted, and its row is kept because others need it. needs: 0 nothing of the parent, 1 all
+# of it, as its values go on from it, 2 the parent's writes.
+VERSIONS = """
+(
+  tenant        VARCHAR(128)    NOT NULL,
+  thread_id     VARCHAR(512)    NOT NULL,
+  ns_key        BINARY(16)      NOT NULL,
+  seq           BIGINT UNSIGNED NOT NULL,
+  version_key   BINARY(16)      NOT NULL,
+  parent_key    BINARY(16)      NULL,
+  checkpoint_id VARCHAR(512)    NOT NULL,
+  parent_id     VARCHAR(512)    NULL,
+  ns            MEDIUMTEXT      NOT NULL,
+  stored_seq    BIGINT UNSIGNED NOT NULL,
+  hidden        TINYINT         NOT NULL,
+  needs         TINYINT         NOT NULL,
+  sources       JSON            NOT NULL,
+  tokens        VARBINARY(128)  NOT NULL,
+  payload       LONGBLOB        NOT NULL,
+  metadata      MEDIUMTEXT      NULL,
+  run_key       BINARY(16)      NULL,
+  created_at    DATETIME(6)     NOT NULL,
+  PRIMARY KEY (tenant, thread_id, ns_key, seq),
+  UNIQUE KEY named (tenant, thread_id, version_key),
+  KEY runs (tenant, run_key)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
+"""
+
+# The parts of large values: what a value added to the one it goes on from, or all of it. Written once, never changed.
+PARTS = """
+(
+  tenant      VARCHAR(128)    NOT NULL,
+  thread_id   VARCHAR(512)    NOT NULL,
+  part        BIGINT UNSIGNED NOT NULL,
+  chunk       LONGBLOB        NOT NULL,
+  PRIMARY KEY (tenant, thread_id, part)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
+"""
+
+# What tasks wrote at a checkpoint, for the next one. A task's writes may arrive before the checkpoint they belong to.
+WRITES = """
+(
+  tenant      VARCHAR(128)    NOT NULL,
+  thread_id   VARCHAR(512)    NOT NULL,
+  version_key BINARY(16)      NOT NULL,
+  task_key    BINARY(16)      NOT NULL,
+  idx         INT             NOT NULL,
+  task_id     VARCHAR(512)    NOT NULL,
+  task_path   MEDIUMTEXT      NOT NULL,
+  channel     MEDIUMTEXT      NOT NULL,
+  tokens      VARBINARY(128)  NOT NULL,
+  payload     LONGBLOB        NOT NULL,
+  created_at  DATETIME(6)     NOT NULL,
+  PRIMARY KEY (tenant, thread_id, version_key, task_key, idx)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
+"""
+
+# Tokens of removals and copies that were carried out: see `settled`.
+SETTLED = """
+(
+  tenant     VARCHAR(128)    NOT NULL,
+  token      BINARY(16)      NOT NULL,
+  affected   BIGINT UNSIGNED NOT NULL,
+  settled_at DATETIME(6)     NOT NULL,
+  PRIMARY KEY (tenant, token),
+  KEY age (settled_at)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
+"""
+
+
+def versions_schema(table_prefix: str) -> Schema:
+    """The tables of the family with one prefix."""
+    names = table_names(table_prefix)
+    definitions = {"threads": THREADS, "versions": VERSIONS, "parts": PARTS, "writes": WRITES, "settled": SETTLED}
+    tables = tuple(Table(names[role], definitions[role].strip()) for role in names)
+    return Schema(FAMILY, LAYOUT_VERSION, tables)
+
+
+def table_names(table_prefix: str) -> dict[str, str]:
+    """The unquoted names of the tables by their roles, in the order in which they are made."""
+    return {
+        "threads": f"{table_prefix}version_threads",
+        "versions": f"{table_prefix}versions",
+        "parts": f"{table_prefix}version_parts",
+        "writes": f"{table_prefix}version_writes",
+        "settled": f"{table_prefix}version_settled",
+    }

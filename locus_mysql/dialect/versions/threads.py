@@ -1,0 +1,161 @@
+"""Statements about threads."""
+
+from __future__ import annotations
+
+from ..like import like
+from ..statement import Statement
+from ..template import Statements
+
+# Take the next seq of a thread of which nothing was removed since its epoch was this. The statement behind it looks at
+# ROW_COUNT().
+TAKE_SEQ_IN_EPOCH = """
+UPDATE {threads}
+   SET last_seq   = LAST_INSERT_ID(last_seq + 1),
+       updated_at = UTC_TIMESTAMP(6),
+       expires_at = UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
+ WHERE tenant = %s AND thread_id = %s AND epoch = %s AND (expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6))
+"""
+
+# Take the next seq of whatever thread there is, making it if there is none. An expired thread starts anew. The
+# assignments run left to right; expires_at must come after those that read it.
+TAKE_SEQ = """
+INSERT INTO {threads} (tenant, thread_id, last_seq, epoch, created_at, updated_at, expires_at)
+VALUES (%s, %s, LAST_INSERT_ID(1), %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6),
+        UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND)
+ON DUPLICATE KEY UPDATE
+  epoch      = IF(expires_at <= UTC_TIMESTAMP(6), %s, epoch),
+  created_at = IF(expires_at <= UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), created_at),
+  last_seq   = LAST_INSERT_ID(last_seq + 1),
+  updated_at = UTC_TIMESTAMP(6),
+  expires_at = UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
+"""
+
+LOCK = "SELECT epoch FROM {threads} WHERE tenant = %s AND thread_id = %s FOR UPDATE"
+
+EPOCH = "SELECT epoch FROM {threads} WHERE tenant = %s AND thread_id = %s"
+
+# What an expired thread left. Its writes go only if they are from before: one of the new life may be here already.
+CLEAR_EXPIRED = (
+    """
+DELETE x FROM {versions} x
+  JOIN {threads} t ON t.tenant = x.tenant AND t.thread_id = x.thread_id
+ WHERE x.tenant = %s AND x.thread_id = %s AND t.expires_at <= UTC_TIMESTAMP(6)
+""",
+    """
+DELETE x FROM {parts} x
+  JOIN {threads} t ON t.tenant = x.tenant AND t.thread_id = x.thread_id
+ WHERE x.tenant = %s AND x.thread_id = %s AND t.expires_at <= UTC_TIMESTAMP(6)
+""",
+    """
+DELETE x FROM {writes} x
+  JOIN {threads} t ON t.tenant = x.tenant AND t.thread_id = x.thread_id
+ WHERE x.tenant = %s AND x.thread_id = %s AND t.expires_at <= UTC_TIMESTAMP(6) AND x.created_at <= t.expires_at
+""",
+)
+
+# Lock a thread of which something will be removed.
+BEGIN_EPOCH = "UPDATE {threads} SET epoch = %s WHERE tenant = %s AND thread_id = %s"
+
+DELETE_ALL = (
+    "DELETE FROM {versions} WHERE tenant = %s AND thread_id = %s",
+    "DELETE FROM {parts} WHERE tenant = %s AND thread_id = %s",
+    "DELETE FROM {writes} WHERE tenant = %s AND thread_id = %s",
+    "DELETE FROM {threads} WHERE tenant = %s AND thread_id = %s",
+)
+
+# Walks the index recent backwards, which ends with thread_id: both in one direction, or all threads would be sorted.
+LIST = """
+SELECT t.thread_id
+  FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id LIKE %s
+   AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+ ORDER BY t.updated_at DESC, t.thread_id DESC
+ LIMIT %s OFFSET %s
+"""
+
+COUNT = """
+SELECT COUNT(*)
+  FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id LIKE %s
+   AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+"""
+
+# Threads to vacuum: expired, or not saved to for so long. Relies on the indexes expiry and recent.
+STALE = """
+(SELECT t.thread_id FROM {threads} t WHERE t.tenant = %s AND t.expires_at <= UTC_TIMESTAMP(6) LIMIT %s)
+UNION
+(SELECT t.thread_id FROM {threads} t
+  WHERE t.tenant = %s AND t.updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND LIMIT %s)
+"""
+
+# Lock a thread if it still is stale.
+LOCK_STALE = """
+UPDATE {threads} t SET t.epoch = %s
+ WHERE t.tenant = %s AND t.thread_id = %s
+   AND (t.expires_at <= UTC_TIMESTAMP(6) OR t.updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND)
+"""
+
+# The same four deletes as above, but only of a thread whose epoch is the one just set; what is visible goes first, to
+# be counted.
+DELETE_STALE = tuple(
+    f"DELETE x FROM {{{table}}} x JOIN {{threads}} t ON t.tenant = x.tenant AND t.thread_id = x.thread_id"
+    f" WHERE x.tenant = %s AND x.thread_id = %s AND t.epoch = %s{condition}"
+    for table, condition in (("versions", " AND x.hidden = 0"), ("versions", ""), ("parts", ""), ("writes", ""))
+)
+DROP_STALE = "DELETE FROM {threads} WHERE tenant = %s AND thread_id = %s AND epoch = %s"
+
+
+class ThreadStatements(Statements):
+    """Locking, listing and deleting threads."""
+
+    def take_seq_in_epoch(self, tenant: str, thread_id: str, epoch: bytes, ttl_us: int | None) -> Statement:
+        """The thread's next seq as last insert id; changes nothing if its epoch is another."""
+        return Statement(self._text(TAKE_SEQ_IN_EPOCH), (ttl_us, tenant, thread_id, epoch))
+
+    def take_seq(self, tenant: str, thread_id: str, epoch: bytes, ttl_us: int | None) -> tuple[Statement, ...]:
+        """The thread's next seq as last insert id; makes the thread, or makes an expired one anew, under this epoch.
+
+        The statement that takes it is the last one.
+        """
+        key = (tenant, thread_id)
+        return (
+            Statement(self._text(LOCK), key),
+            *(Statement(self._text(text), key) for text in CLEAR_EXPIRED),
+            Statement(self._text(TAKE_SEQ), (*key, epoch, ttl_us, epoch, ttl_us)),
+        )
+
+    def epoch(self, tenant: str, thread_id: str) -> Statement:
+        """The thread's epoch."""
+        return Statement(self._text(EPOCH), (tenant, thread_id))
+
+    def begin_epoch(self, tenant: str, thread_id: str, epoch: bytes) -> Statement:
+        """Lock a thread, and give it another epoch; affects one row if there is one."""
+        return Statement(self._text(BEGIN_EPOCH), (epoch, tenant, thread_id))
+
+    def delete_all(self, tenant: str, thread_id: str) -> tuple[Statement, ...]:
+        """Remove a thread with everything in it."""
+        return tuple(Statement(self._text(text), (tenant, thread_id)) for text in DELETE_ALL)
+
+    def list(self, tenant: str, pattern: str, limit: int, offset: int) -> Statement:
+        """Ids of threads, most recently saved first."""
+        return Statement(self._text(LIST), (tenant, like(pattern), limit, offset))
+
+    def count(self, tenant: str, pattern: str) -> Statement:
+        """How many threads match."""
+        return Statement(self._text(COUNT), (tenant, like(pattern)))
+
+    def stale(self, tenant: str, age_us: int, limit: int) -> Statement:
+        """Ids of threads that have expired or were not saved to for so long."""
+        return Statement(self._text(STALE), (tenant, limit, tenant, age_us, limit))
+
+    def delete_stale(self, tenant: str, thread_id: str, epoch: bytes, age_us: int) -> tuple[Statement, ...]:
+        """Remove a thread if it still is stale; the first statement affects a row if it is.
+
+        The second affects the checkpoints that went.
+        """
+        key = (tenant, thread_id)
+        return (
+            Statement(self._text(LOCK_STALE), (epoch, *key, age_us)),
+            *(Statement(self._text(text), (*key, epoch)) for text in DELETE_STALE),
+            Statement(self._text(DROP_STALE), (*key, epoch)),
+        )

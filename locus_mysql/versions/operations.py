@@ -1,0 +1,43 @@
+"""Every operation of the family: `VersionOperations`."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ..config import MySQLConfig
+from ..dialect.versions import VersionDialect
+from ..engine.operation import Batch, Operation
+from .loading import Loading
+from .memory import VersionMemory
+from .removing import Removing
+from .saving import Saving
+
+
+class VersionOperations:
+    """The operations of one configuration, as generators that do no I/O. A tenant is the first argument of each.
+
+    Args:
+        config: The options.
+    """
+
+    def __init__(self, config: MySQLConfig) -> None:
+        self.config = config
+        #: The statements.
+        self.sql = VersionDialect(config.table_prefix)
+        memory = VersionMemory(config.cache_bytes)
+        #: Storing checkpoints and writes.
+        self.saving = Saving(config, self.sql, memory)
+        #: Reading them.
+        self.loading = Loading(self.sql, memory)
+        #: Removing them, and copying threads.
+        self.removing = Removing(config, self.sql, memory)
+
+    def list_threads(self, tenant: str, limit: int, pattern: str, offset: int) -> Operation[list[str]]:
+        """Ids of threads that match a glob, most recently saved first. One round trip."""
+        (found,) = yield Batch.of(self.sql.threads.list(tenant, pattern, limit, offset))
+        return [cast(str, row[0]) for row in found.rows]
+
+    def count(self, tenant: str, pattern: str) -> Operation[int]:
+        """How many threads match a glob. One round trip."""
+        (found,) = yield Batch.of(self.sql.threads.count(tenant, pattern))
+        return cast(int, found.rows[0][0])

@@ -1,0 +1,145 @@
+"""Removing checkpoints and copying threads, as generators that do no I/O."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import cast
+
+from ..config import MySQLConfig
+from ..dialect import Statement
+from ..dialect.versions import VersionDialect
+from ..engine.operation import Batch, Duplicate, Operation
+from ..errors import InvalidInput, ThreadExists
+from . import keys
+from .memory import VersionMemory
+
+#: Runs looked for at a time, and stale threads.
+_PAGE = 200
+
+
+class Removing:
+    """Removes checkpoints, keeps what others need of them, and copies threads.
+
+    Args:
+        config: The options.
+        sql: The statements.
+        memory: What the process remembers.
+    """
+
+    def __init__(self, config: MySQLConfig, sql: VersionDialect, memory: VersionMemory) -> None:
+        self._sql = sql
+        self._memory = memory
+        self._ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)
+
+    def delete_thread(self, tenant: str, thread_id: str) -> Operation[bool]:
+        """Delete a thread with all in it; True if there was one. One round trip."""
+        self._memory.forget((tenant, thread_id))
+        lock = self._sql.threads.begin_epoch(tenant, thread_id, os.urandom(8))
+        return (yield from self._once(tenant, (lock,), self._sql.threads.delete_all(tenant, thread_id))) > 0
+
+    def delete_checkpoint(self, tenant: str, thread_id: str, ns: str, checkpoint_id: str) -> Operation[bool]:
+        """Delete a checkpoint with its writes; True if there was one. One round trip.
+
+        Others stay whole: what they need of it is kept, out of sight, until they go as well.
+        """
+        hide = self._sql.removing.hide_named(tenant, thread_id, keys.version_key(ns, checkpoint_id))
+        return (yield from self._remove(tenant, thread_id, hide)) > 0
+
+    def prune(self, tenant: str, thread_id: str, keep: int, ns: str | None = None) -> Operation[int]:
+        """Delete all but the newest ``keep`` checkpoints of each namespace, or of one; returns how many went."""
+        hide = self._sql.removing.hide_older(tenant, thread_id, keep, None if ns is None else keys.ns_key(ns))
+        return (yield from self._remove(tenant, thread_id, hide))
+
+    def delete_runs(self, tenant: str, run_ids: Sequence[str]) -> Operation[int]:
+        """Delete the checkpoints of runs, in all threads; returns how many went. A round trip, and one per thread."""
+        removed = 0
+        for start in range(0, len(run_ids), _PAGE):
+            run_keys = [keys.run_key(run_id) for run_id in run_ids[start : start + _PAGE]]
+            (found,) = yield Batch.of(self._sql.removing.threads_of_runs(tenant, run_keys))
+            for row in found.rows:
+                thread_id = cast(str, row[0])
+                hide = self._sql.removing.hide_runs(tenant, thread_id, run_keys)
+                removed += yield from self._remove(tenant, thread_id, hide)
+        return removed
+
+    def copy_thread(self, tenant: str, source: str, destination: str) -> Operation[bool]:
+        """Copy a thread with all its checkpoints and writes; False if there is none. One round trip.
+
+        Raises:
+            ThreadExists: The destination has checkpoints. Nothing was changed.
+        """
+        if source == destination:
+            raise InvalidInput("A thread cannot be copied onto itself; choose another destination.")
+        sql = self._sql.removing
+        self._memory.forget((tenant, destination))
+        row = sql.copy(tenant, source, destination, os.urandom(8), self._ttl_us)
+        try:
+            return (yield from self._once(tenant, row, sql.copy_content(tenant, source, destination))) > 0
+        except Duplicate:
+            raise ThreadExists(
+                f"Thread {destination!r} has checkpoints already; delete it first or copy to another id."
+            ) from None
+
+    def vacuum(self, tenant: str, older_than_s: float) -> Operation[int]:
+        """Delete checkpoints that are older; returns how many.
+
+        Threads that have expired, or were not saved to for so long, go whole. Of others the newest checkpoint of each
+        namespace stays.
+        """
+        age_us = int(older_than_s * 1_000_000)
+        yield Batch.of(self._sql.settled.forget_old())
+        removed = yield from self._remove_stale(tenant, age_us)
+        after = ""
+        while True:
+            (page,) = yield Batch.of(self._sql.removing.threads_before(tenant, after, age_us, _PAGE))
+            for row in page.rows:
+                after = cast(str, row[0])
+                removed += yield from self._remove(tenant, after, self._sql.removing.hide_before(tenant, after, age_us))
+            if len(page.rows) < _PAGE:
+                return removed
+
+    def _remove_stale(self, tenant: str, age_us: int) -> Operation[int]:
+        """Delete threads that have expired or were not saved to for so long; returns how many checkpoints they had."""
+        removed = 0
+        while True:
+            (found,) = yield Batch.of(self._sql.threads.stale(tenant, age_us, _PAGE))
+            went = 0
+            for row in found.rows:
+                thread_id = cast(str, row[0])
+                self._memory.forget((tenant, thread_id))
+                deletes = self._sql.threads.delete_stale(tenant, thread_id, os.urandom(8), age_us)
+                locked, gone, *_ = yield Batch.of(*deletes)
+                went += locked.affected
+                removed += gone.affected
+            if not went:
+                return removed
+
+    def _remove(self, tenant: str, thread_id: str, hide: Statement) -> Operation[int]:
+        """Hide checkpoints, and remove what then nothing needs."""
+        self._memory.forget((tenant, thread_id))
+        lock = self._sql.threads.begin_epoch(tenant, thread_id, os.urandom(8))
+        return (yield from self._once(tenant, (lock, hide), self._sql.removing.remove_hidden(tenant, thread_id)))
+
+    def _once(self, tenant: str, first: Sequence[Statement], then: Sequence[Statement]) -> Operation[int]:
+        """Carry out statements once, even if their answer is lost; returns what the last of the first ones affected.
+
+        Raises:
+            Duplicate: Of a table of theirs.
+        """
+        token = os.urandom(16)
+        find = self._sql.settled.find(tenant, token)
+        try:
+            results = yield Batch((*first, self._sql.settled.settle(tenant, token), *then), find)
+        except Duplicate as duplicate:
+            if duplicate.table != self._sql.names["settled"]:
+                raise
+        else:
+            if results.landed is not None:
+                return cast(int, results.landed[0])
+            affected = results[len(first) - 1].affected
+            if affected or not results.fate_unknown:
+                return affected
+        # The first try was carried out while the second one was on its way.
+        (found,) = yield Batch.of(find)
+        return cast(int, found.rows[0][0]) if found.rows else 0

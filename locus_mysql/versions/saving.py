@@ -1,0 +1,197 @@
+"""Saving checkpoints and writes, as generators that do no I/O."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Literal, cast
+
+from ..config import MySQLConfig
+from ..dialect import Statement
+from ..dialect.versions import VersionDialect, VersionRow, WriteRow
+from ..dialect.versions.rows import OWN_PARTS
+from ..engine.operation import Batch, Duplicate, Operation, Outdated
+from ..errors import CheckpointExists
+from . import keys
+from .chains import Inline, Stored, store
+from .memory import VersionMemory
+from .payload import Content, pack, resolved, unpack
+from .records import Base, Held, LoadedWrite, NewVersion
+from .sealed import seal
+from .values import Body
+from .writes import pack_write
+
+
+class Saving:
+    """Saves checkpoints and writes.
+
+    Args:
+        config: The options.
+        sql: The statements.
+        memory: What the process remembers.
+    """
+
+    def __init__(self, config: MySQLConfig, sql: VersionDialect, memory: VersionMemory) -> None:
+        self._config = config
+        self._sql = sql
+        self._memory = memory
+        self._ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)
+
+    def save(self, tenant: str, thread_id: str, new: NewVersion, base: Base | None) -> Operation[None]:
+        """Store a checkpoint as the newest of its thread.
+
+        One round trip. Another one if something was removed from the thread since the base was read.
+
+        Raises:
+            CheckpointExists: The id is taken, by other content, and the new one must not replace it.
+        """
+        key = (tenant, thread_id)
+        ns_key = keys.ns_key(new.ns)
+        epoch = self._memory.epoch(key) if base is None else base.epoch
+        while True:
+            row, values, bodies = self._encode(new, base)
+            took, statements = self._take_seq(key, epoch)
+            statements += self._sql.saving.insert(*key, row, in_epoch=bool(epoch), replace=new.replace)
+            if not epoch:
+                statements += (self._sql.threads.epoch(*key),)
+            landed = self._sql.saving.find_saved(*key, row.version_key, new.token)
+            try:
+                results = yield Batch(statements, landed)
+            except Outdated:
+                self._memory.forget(key)
+                epoch = None
+                base = yield from self.find_base(tenant, thread_id, new.ns, new.parent_id)
+                if base is not None:
+                    epoch = base.epoch
+                continue
+            except Duplicate:
+                (found,) = yield Batch.of(landed)
+                if found.rows:
+                    return
+                raise CheckpointExists(
+                    f"Thread {thread_id!r} has a checkpoint {new.checkpoint_id!r} of other content. History is kept: "
+                    "save under another id, or delete that one first."
+                ) from None
+            break
+        if results.landed is not None:  # an earlier try had been carried out, and perhaps replaced since
+            self._memory.forget(key)
+            return
+        if not epoch:
+            epoch = cast(bytes, results[-1].rows[0][0])
+        known = resolved(values, results[took].last_insert_id)
+        self._memory.remember(key, ns_key, Base(epoch, row.version_key, known, bodies))
+
+    def find_base(self, tenant: str, thread_id: str, ns: str, checkpoint_id: str | None) -> Operation[Base | None]:
+        """What a checkpoint that follows this one can go on from; None if there is none.
+
+        One round trip; none if the process knows it.
+        """
+        if checkpoint_id is None:
+            return None
+        key = (tenant, thread_id)
+        ns_key, version_key = keys.ns_key(ns), keys.version_key(ns, checkpoint_id)
+        known = self._memory.base(key, ns_key, version_key)
+        if known is not None:
+            return known
+        (found,) = yield Batch.of(self._sql.loading.base(*key, version_key))
+        if not found.rows:
+            return None
+        _, stored_seq, payload, epoch = found.rows[0]
+        values = unpack(cast(bytes, payload), cast(int, stored_seq)).values
+        return Base(cast(bytes, epoch), version_key, values, self._memory.bodies(key, ns_key, values))
+
+    def newest_known(self, tenant: str, thread_id: str, ns: str) -> Base | None:
+        """The checkpoint of a namespace that this process saved or loaded last."""
+        return self._memory.base((tenant, thread_id), keys.ns_key(ns))
+
+    def put_writes(
+        self,
+        tenant: str,
+        thread_id: str,
+        version_key: bytes,
+        task_id: str,
+        writes: Sequence[LoadedWrite],
+        *,
+        replace: bool,
+    ) -> Operation[None]:
+        """Store writes of a task. One round trip.
+
+        Args:
+            tenant: The thread's tenant.
+            thread_id: The thread.
+            version_key: The checkpoint; it need not be there yet.
+            task_id: The task.
+            writes: The writes.
+            replace: Whether those that exist are replaced; else only those with an index below 0.
+        """
+        if not writes:
+            return
+        token = os.urandom(16)
+        task_key = keys.task_key(task_id)
+        rows = [
+            WriteRow(
+                task_key, write.idx, task_id, write.task_path, write.channel, pack_write(write.value, self._compression)
+            )
+            for write in writes
+        ]
+        sql = self._sql.saving
+        yield Batch(
+            (sql.insert_writes(tenant, thread_id, version_key, token, rows, replace=replace),),
+            sql.find_written(tenant, thread_id, version_key, task_key, token),
+        )
+
+    @property
+    def _compression(self) -> Literal["zlib", "none"]:
+        return self._config.compression
+
+    def _take_seq(self, key: tuple[str, str], epoch: bytes | None) -> tuple[int, tuple[Statement, ...]]:
+        """The statements that take the next seq, and the place of the one that does."""
+        if epoch:
+            return 0, (self._sql.threads.take_seq_in_epoch(*key, epoch, self._ttl_us),)
+        statements = self._sql.threads.take_seq(*key, os.urandom(8), self._ttl_us)
+        return len(statements) - 1, statements
+
+    def _encode(self, new: NewVersion, base: Base | None) -> tuple[VersionRow, dict[str, Held], dict[str, Body]]:
+        """The row of a checkpoint, its values, and the bodies of the large ones."""
+        values: dict[str, Held] = {}
+        bodies: dict[str, Body] = {}
+        chunks: list[bytes] = []
+        for name, label, encoded in new.values(base):
+            before = base.values.get(name) if base is not None else None
+            body = base.bodies.get(name) if base is not None else None
+            if encoded is None:
+                assert before is not None  # noqa: S101 - only a value of the base is kept
+                values[name] = Held(label, before.value)
+            elif len(chunks) == OWN_PARTS:
+                values[name], body = Held(label, Inline(encoded)), None
+            else:
+                stored = store(encoded, None if before is None else before.value, body, len(chunks))
+                values[name], body = Held(label, stored.value), stored.body
+                if stored.chunk is not None:
+                    chunks.append(seal(stored.chunk, self._config.compression))
+            if body is not None:
+                bodies[name] = body
+        parent_key = None if new.parent_id is None else keys.version_key(new.ns, new.parent_id)
+        row = VersionRow(
+            ns_key=keys.ns_key(new.ns),
+            version_key=keys.version_key(new.ns, new.checkpoint_id),
+            parent_key=parent_key,
+            checkpoint_id=new.checkpoint_id,
+            parent_id=new.parent_id,
+            ns=new.ns,
+            needs=new.needs if parent_key is not None else 0,
+            sources=_sources(values),
+            token=new.token,
+            payload=pack(Content(new.surface, new.head, values), self._config.compression),
+            metadata=new.metadata,
+            run_key=None if new.run_id is None else keys.run_key(new.run_id),
+            chunks=tuple(chunks),
+        )
+        return row, values, bodies
+
+
+def _sources(values: Mapping[str, Held]) -> str:
+    """The numbers of all parts, each once."""
+    parts = {link.part: None for _, value in values.values() if isinstance(value, Stored) for link in value.chain}
+    return json.dumps(list(parts), separators=(",", ":"))

@@ -1,0 +1,84 @@
+"""Bytes as they stand in a column: a byte for the format, a checksum, and the content, compressed where it pays.
+
+Format 1 is plain, format 2 deflated with a preset dictionary. Add formats, never change one.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Literal
+
+from ..errors import CorruptCheckpoint
+
+#: Contents in this range are compressed: shorter ones gain nothing, and of longer ones a load would notice.
+COMPRESS_BYTES = range(128, 32_768)
+
+_PLAIN, _DEFLATED = b"\x01", b"\x02"
+_CHECKSUM = struct.Struct("<I")
+_BEGINNING_BYTES = 1 + _CHECKSUM.size
+
+
+def seal(content: bytes, compression: Literal["zlib", "none"]) -> bytes:
+    """Bytes to store."""
+    checksum = _CHECKSUM.pack(zlib.crc32(content))
+    if compression == "zlib" and len(content) in COMPRESS_BYTES:
+        compressor = zlib.compressobj(1, zlib.DEFLATED, -14, 6, zdict=DICTIONARY)
+        deflated = compressor.compress(content) + compressor.flush()
+        if len(deflated) < len(content):
+            return b"".join((_DEFLATED, checksum, deflated))
+    return b"".join((_PLAIN, checksum, content))
+
+
+def unseal(stored: bytes) -> bytes:
+    """The content of stored bytes.
+
+    Raises:
+        CorruptCheckpoint: They are damaged, or of a format that this version does not know.
+    """
+    kind = stored[:1]
+    rest = memoryview(stored)[_BEGINNING_BYTES:]
+    if kind == _PLAIN:
+        content = bytes(rest)
+    elif kind == _DEFLATED:
+        try:
+            inflating = zlib.decompressobj(-15, zdict=DICTIONARY)
+            content = inflating.decompress(rest)
+        except zlib.error as error:
+            raise CorruptCheckpoint("A stored checkpoint cannot be read back; its bytes are damaged.") from error
+        if not inflating.eof:
+            raise CorruptCheckpoint("A stored checkpoint cannot be read back; its bytes are cut short.")
+    else:
+        raise CorruptCheckpoint(
+            "A stored checkpoint is of a format that this version does not know; upgrade locus-mysql."
+        )
+    if len(stored) < _BEGINNING_BYTES or _CHECKSUM.unpack_from(stored, 1)[0] != zlib.crc32(content):
+        raise CorruptCheckpoint("A stored checkpoint cannot be read back; its checksum is wrong.")
+    return content
+
+
+#: What small contents repeat: the beginning of a payload, a checkpoint of a graph, a message in msgpack. Part of the
+#: format: never change it, only add another beside it under a new format byte.
+DICTIONARY = (
+    b'","fsfromisoformat","langgraph.types","Send","Interrupt"additional_kwargsresponse_metadatafinish_reasonstop'
+    b"model_namemodel_providertoken_usageusage_metadatainput_tokensoutput_tokenstotal_tokensinput_token_details"
+    b"output_token_detailscache_readreasoningtool_callsinvalid_tool_callsargsidcall_typetool_callartifactstatussuccess"
+    b"tool_call_idtool\xc7\x05\x94\xbclangchain_core.messages.tool\xabToolMessage\x89\xa7content\xa0"
+    b"\xb1additional_kwargs\x80\xb1response_metadata\x80\xa4type\xa4tool\xa4name\xa0\xa2id\xd9$"
+    b"\xactool_call_id\xa5call_\xa8artifact\xc0\xa6status\xa7success\xb3model_validate_json"
+    b"\xc8\x05\x94\xbalangchain_core.messages.ai\xa9AIMessage\x89\xa7content\xd9"
+    b"\xb1additional_kwargs\x80\xb1response_metadata\x82\xaamodel_name\xadfinish_reason\xa4stop\xa4type\xa2ai\xa4name\xc0"
+    b"\xa2id\xd9\xaatool_calls\x90\xb2invalid_tool_calls\x90\xaeusage_metadata\x83\xacinput_tokens\n"
+    b"\xadoutput_tokens\x14\xactotal_tokens\x1e\xb3model_validate_json"
+    b"\xc8\x05\x94\xbdlangchain_core.messages.human\xacHumanMessage\x86\xa7content\xd9"
+    b"\xb1additional_kwargs\x80\xb1response_metadata\x80\xa4type\xa5human\xa4name\xc0\xa2id\xd9$"
+    b"\xb3model_validate_json"
+    b'{"s":"json","h":"json","n":2,"c":[["","",null,"json",'
+    b'{"s":"graph","h":"json","n":600,"c":[["messages","00000000000000000000000000000001.0.","msgpack","9","",1,"",[['
+    b'["branch:to:model","00000000000000000000000000000002.0.","null",0],["__start__",'
+    b'{"v":4,"ts":"2026-01-01T00:00:00.000000+00:00","id":"1f0","channel_versions":{"__start__":'
+    b'"00000000000000000000000000000002.0.","messages":"00000000000000000000000000000003.0.","branch:to:tools":'
+    b'"00000000000000000000000000000004.0."},"versions_seen":{"__input__":{},"__start__":{"__start__":'
+    b'"00000000000000000000000000000001.0."},"model":{"branch:to:model":"00000000000000000000000000000002.0."}},'
+    b'"updated_channels":["branch:to:model","messages"]}'
+)

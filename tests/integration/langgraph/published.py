@@ -1,0 +1,42 @@
+"""The published package ``langgraph-checkpoint-mysql``, made to work on MySQL 9.
+
+MySQL 9 allows ``MD5`` in no generated column, so it is exchanged for ``SHA2`` while a test runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.mysql.base import BaseMySQLSaver
+
+_STATEMENTS = (
+    "UPSERT_CHECKPOINT_BLOBS_SQL",
+    "UPSERT_CHECKPOINTS_SQL",
+    "UPSERT_CHECKPOINT_WRITES_SQL",
+    "INSERT_CHECKPOINT_WRITES_SQL",
+)
+
+
+@contextmanager
+def working_on_mysql_9() -> Iterator[None]:
+    """Exchange the functions inside the block."""
+    select = BaseMySQLSaver._select_sql
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BaseMySQLSaver, "MIGRATIONS", [_exchanged(text) for text in BaseMySQLSaver.MIGRATIONS])
+        for name in _STATEMENTS:
+            patch.setattr(BaseMySQLSaver, name, _exchanged(getattr(BaseMySQLSaver, name)))
+
+        def exchanged_select(where: str) -> Any:
+            return select(_exchanged(where))
+
+        patch.setattr(BaseMySQLSaver, "_select_sql", staticmethod(exchanged_select))
+        yield
+
+
+def _exchanged(text: str) -> str:
+    for argument in ("%s", "checkpoint_ns", "%(checkpoint_ns)s"):
+        text = text.replace(f"MD5({argument})", f"LEFT(SHA2({argument}, 256), 32)")
+    return text
