@@ -114,7 +114,9 @@ def test_the_store_has_the_first_groups_of_methods(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["MemoryStore", "SyncMemoryStore"])
 def test_the_table_of_methods_of_memories_is_the_store(name: str) -> None:
-    found = {code(method.strip()) for _, cell in rows(section("Methods", "docs/memories.md")) for method in cell.split(",")}
+    found = {
+        code(method.strip()) for _, cell in rows(section("Methods", "docs/memories.md")) for method in cell.split(",")
+    }
     assert found == public(getattr(locus_mysql, name)) - {"config", "close", "run", "embed_texts", "database"}
 
 
