@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import random
 from typing import Any
@@ -367,3 +368,19 @@ async def test_several_namespaces_are_searched_in_one_call(memories: Any) -> Non
         found = await memories.search_many([("n", "0"), ("n", "9"), ("n",)], **options)
         assert [len(hits) for hits in found] == [1, 0, 3], options
     assert await memories.search_many([]) == []
+
+
+async def test_a_cache_older_than_what_tells_of_removed_embeddings_is_read_anew(make_memories: Make, sql: Any) -> None:
+    writer, reader = make_memories(dims=3), make_memories(dims=3)
+    await writer.put_batch([Put(HERE, str(n), n, embedding=[1, n, 0]) for n in range(4)])
+    assert len(await reader.search(embedding=[1, 0, 0], exact=True)) == 4
+    await writer.delete(HERE, "0")
+    await writer.put(HERE, "1", 1)
+    operations = writer.store._operations.writing
+    outcome = writer.store._run(operations.purge_codes("default", age_us=-1_000_000))
+    assert (await outcome if inspect.isawaitable(outcome) else outcome) == 1
+    assert sql("SELECT COUNT(*) FROM locus_memory_codes") == ((2,),)
+    for _ in range(2):
+        assert [hit.item.key for hit in await reader.search(embedding=[1, 0, 0])] == ["2", "3"]
+    await writer.put(HERE, "0", 0, embedding=[1, 0, 0])
+    assert [hit.item.key for hit in await reader.search(embedding=[1, 0, 0])] == ["0", "2", "3"]
