@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from importlib.util import find_spec
 from typing import Any, Never
-
-from ..errors import SetupError
 
 OK, FAILED = 0, 1
 
@@ -46,9 +43,3 @@ def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
     names = ("dsn", "driver", "tenant", "table_prefix", "search", "search_parser")
     given = {name: getattr(arguments, name, None) for name in names}
     return {name: value for name, value in given.items() if value is not None}
-
-
-def need_locus(what: str) -> None:
-    """Refuse a command that needs the Locus SDK where it is not installed."""
-    if find_spec("locus") is None:
-        raise SetupError(f"{what} needs the Locus SDK, which is not installed. Run pip install 'locus-mysql[locus]'.")

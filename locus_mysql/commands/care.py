@@ -11,8 +11,10 @@ from ..checkpoints.store import StoreOperations
 from ..config import MySQLConfig
 from ..database.database import Database
 from ..dialect.checkpoints.tables import INFIXES
-from ..engine.bootstrap import has_tables, no_tables
-from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, need_locus, options_of
+from ..engine.bootstrap import has_tables
+from ..errors import SchemaMismatch
+from ..integrations.sdk import need_locus
+from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, options_of
 from .tables import add_family
 
 
@@ -112,5 +114,9 @@ async def _stores_there(database: Database, family: str | None) -> list[StoreOpe
     stores = [StoreOperations(database.config, kind) for kind in INFIXES if family in {None, kind}]
     there = [store for store in stores if await database.asynchronous.run(has_tables(store.schema))]
     if not there:
-        raise no_tables(database.config, stores[0].schema.names)
+        missing = " and no ".join(map(repr, stores[0].schema.names))
+        raise SchemaMismatch(
+            f"Database {database.config.database!r} has no table {missing}: nothing was saved there yet, or with "
+            "another --prefix. The first save makes the tables; so do the statements of `python -m locus_mysql schema`."
+        )
     return there

@@ -114,6 +114,14 @@ def test_the_store_has_the_first_groups_of_methods(name: str) -> None:
     assert set().union(*groups) == public(getattr(locus_mysql, name)) - {"config"}
 
 
+@pytest.mark.parametrize("name", ["MemoryStore", "SyncMemoryStore"])
+def test_the_table_of_methods_of_memories_is_the_store(name: str) -> None:
+    found = {
+        code(method.strip()) for _, cell in rows(section("Methods", "docs/memories.md")) for method in cell.split(",")
+    }
+    assert found == public(getattr(locus_mysql, name)) - {"config", "close", "run", "embed_texts", "database"}
+
+
 def test_the_table_of_commands_is_the_command_line() -> None:
     (commands,) = (action for action in _parser()._actions if isinstance(action, argparse._SubParsersAction))
     assert [code(name) for name, _ in rows(section("Commands", "docs/commands.md"))] == list(commands.choices)
@@ -129,9 +137,9 @@ def test_the_table_of_errors_is_all_that_can_be_raised() -> None:
     table = rows(section("Errors", "docs/errors.md"))
     assert {code(name) for name, *_ in table} == raised - groups
     order = [getattr(errors, code(name)) for name, *_ in table]
-    assert [issubclass(error, errors.UsageError) for error in order] == [True] * 4 + [False] * (len(order) - 4)
-    assert [issubclass(error, errors.SetupError) for error in order[4:12]] == [True] * 8
-    assert not any(issubclass(error, errors.SetupError) for error in order[12:])
+    assert [issubclass(error, errors.UsageError) for error in order] == [True] * 5 + [False] * (len(order) - 5)
+    assert [issubclass(error, errors.SetupError) for error in order[5:14]] == [True] * 9
+    assert not any(issubclass(error, errors.SetupError) for error in order[14:])
 
 
 def test_the_extras_are_those_of_the_package() -> None:
