@@ -19,8 +19,11 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Literal, Self
+
+import pymysql
 
 from locus_mysql import CheckpointStore, MySQLBackend, MySQLConfig, SyncCheckpointStore, SyncMySQLBackend
 from locus_mysql.dialect import Statement
@@ -108,6 +111,12 @@ class Call:
         assert self.state == "asks", self
         self._break()
         return self
+
+    def delay_request(self) -> Callable[[], None]:
+        """Break the connection while the packet is on its way: the server gets it when what this returns is called."""
+        packet = self.packet
+        self.lose_request()
+        return lambda: self._stage.carry_out_late(packet)
 
     def lose_answer(self) -> Self:
         """Let the server carry out the packet, if it has not yet, and break the connection before its answer."""
@@ -265,11 +274,22 @@ class Stage:
 
     def end_connection(self, connection_id: int) -> None:
         """End a connection, and return when the server has undone its transaction."""
-        self._run_sql(f"KILL {connection_id}")
+        with suppress(pymysql.err.OperationalError):  # it may have gone by itself
+            self._run_sql(f"KILL {connection_id}")
         end = time.monotonic() + DEADLINE_S
         while self._run_sql("SELECT 1 FROM performance_schema.threads WHERE processlist_id = %s", connection_id):
             assert time.monotonic() < end, f"a killed connection is still there after {DEADLINE_S:g} s"
             time.sleep(0.001)
+
+    def carry_out_late(self, packet: Sequence[Statement]) -> None:
+        """Let the server carry out a packet whose connection is broken, so that nobody is told how it went."""
+        config = self._make_config(driver="pymysql", ssl_mode="DISABLED")
+        connection = find_driver("pymysql").connect(config, config.endpoints[0])
+        with suppress(DriverError):
+            connection.execute(packet)
+        ((number,),) = connection.execute((_ASK_NUMBER,))[0].rows
+        connection.abort()
+        self.end_connection(int(number))
 
     def clear(self) -> None:
         """End what is still on its way, and close the stores."""
