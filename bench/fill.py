@@ -32,7 +32,7 @@ DAYS_OLD = 60
 
 CHANNELS = ("mail", "telephone")
 
-#: The key under which the package indexes a pair whose name and value are these SQL texts; see `pair_key`.
+#: The key under which the package indexes a pair whose name and value are these SQL texts; see `pairs`.
 _PAIR_KEY = "CAST(CONV(LEFT(SHA2(CONCAT('[\"', {name}, '\",', {value}, ']'), 256), 16), 16, 10) AS UNSIGNED)"
 
 

@@ -4,6 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .checkpoints.branching import ThreadBranched
+    from .checkpoints.conditions import NO_CHECKPOINT
     from .checkpoints.store import CheckpointStore, SyncCheckpointStore
     from .config import MySQLConfig
     from .database.database import Database
@@ -16,39 +18,56 @@ if TYPE_CHECKING:
         mysql_checkpointer,
         register,
     )
+    from .integrations.locus.memory import MySQLMemory, SyncMySQLMemory
+    from .memories.store import MemoryStore, SyncMemoryStore
     from .versions.saver import MySQLCheckpointSaver, SyncMySQLCheckpointSaver
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "NO_CHECKPOINT": ".checkpoints.conditions",
     "CheckpointStore": ".checkpoints.store",
     "Database": ".database.database",
     "LocusMySQLError": ".errors",
+    "MemoryStore": ".memories.store",
     "MySQLBackend": ".integrations.locus.backend",
     "MySQLCheckpointSaver": ".versions.saver",
     "MySQLCheckpointer": ".integrations.locus.checkpointer",
     "MySQLConfig": ".config",
+    "MySQLMemory": ".integrations.locus.memory",
     "SyncCheckpointStore": ".checkpoints.store",
+    "SyncMemoryStore": ".memories.store",
     "SyncMySQLBackend": ".integrations.locus.backend",
+    "ThreadBranched": ".checkpoints.branching",
     "SyncMySQLCheckpointSaver": ".versions.saver",
     "SyncMySQLCheckpointer": ".integrations.locus.checkpointer",
+    "SyncMySQLMemory": ".integrations.locus.memory",
     "mysql_checkpointer": ".integrations.locus.checkpointer",
     "register": ".integrations.locus.checkpointer",
     "register_driver": ".drivers.registry",
 }
 
+#: What needs the Locus SDK.
+_OF_LOCUS = frozenset({"MySQLCheckpointer", "SyncMySQLCheckpointer", "mysql_checkpointer", "register"})
+
 __all__ = [
+    "NO_CHECKPOINT",
     "CheckpointStore",
     "Database",
     "LocusMySQLError",
+    "MemoryStore",
     "MySQLBackend",
     "MySQLCheckpointSaver",
     "MySQLCheckpointer",
     "MySQLConfig",
+    "MySQLMemory",
     "SyncCheckpointStore",
+    "SyncMemoryStore",
     "SyncMySQLBackend",
     "SyncMySQLCheckpointSaver",
     "SyncMySQLCheckpointer",
+    "SyncMySQLMemory",
+    "ThreadBranched",
     "__version__",
     "mysql_checkpointer",
     "register",
@@ -60,6 +79,10 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _OF_LOCUS:
+        from .integrations.sdk import need_locus
+
+        need_locus(f"locus_mysql.{name}")
     value = getattr(import_module(home, __name__), name)
     globals()[name] = value
     return value

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypedDict, Unpack
+from typing import Annotated, Any, ClassVar, Literal, Self, TypedDict, Unpack
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from pydantic import (
@@ -31,6 +31,8 @@ _ENVIRONMENT_PREFIX = "LOCUS_MYSQL_"
 
 #: Options that say where the server is; one of them given by keyword replaces all that the environment says of it.
 _ADDRESS = frozenset({"host", "port", "hosts", "unix_socket"})
+
+_NO_DATABASE = "The DSN names no database. Write mysql://user:password@host/database, or give database=."
 
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 
@@ -74,6 +76,7 @@ class ConnectionOptions(BaseModel):
     pool_idle_s: Seconds = 300.0
     pool_max_age_s: Seconds = 3600.0
     retry_deadline_s: Annotated[float, Field(ge=0, le=600, allow_inf_nan=False)] = 30.0
+    slow_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     pipeline: bool = True
 
     @property
@@ -194,6 +197,7 @@ class ConnectionKeywords(TypedDict, total=False):
     pool_idle_s: float
     pool_max_age_s: float
     retry_deadline_s: float
+    slow_ms: float | None
     pipeline: bool
 
 
@@ -219,8 +223,9 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
     """How to reach MySQL, and how to keep checkpoints there. Frozen; unknown options are refused.
 
     Args:
-        dsn: ``mysql://user:password@host:port/database?option=value``, percent-encoded. Its options are the fields
-            below except the password's kind. An option given both in the DSN and by keyword must be equal.
+        dsn: ``mysql://user:password@host:port/database?option=value``, percent-encoded. Where it leaves out
+            the database, ``database`` must be given. Its options are the fields below except the password's kind. An
+            option given both in the DSN and by keyword must be equal.
         driver: ``mysql-connector``, ``aiomysql``, ``pymysql``, ``asyncmy``, or a name given to `register_driver`.
         host: Host name or address of the server.
         port: TCP port.
@@ -252,6 +257,8 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
         pool_max_age_s: A connection older than this is replaced before its next use, in seconds.
         retry_deadline_s: How long an operation is repeated after a lost connection, a deadlock or a lock wait, in
             seconds from its start; at most 600, as what was carried out already is recognised for a quarter of an hour.
+        slow_ms: A call that takes longer, in milliseconds, is logged as a warning, by logger ``locus_mysql.calls``;
+            ``None`` logs none.
         ttl_s: A thread expires this many seconds after its last save; ``None`` keeps it.
         keep_checkpoints: Newest checkpoints kept for each thread; ``None`` keeps all.
         search: Keep a full-text index.
@@ -268,8 +275,12 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
         ConfigError: An option is unknown, wrong, or contradicts another.
     """
 
+    _whole: ClassVar[bool] = True
+
     def __init__(self, *, dsn: str | SecretStr | None = None, **options: Any) -> None:
         from_dsn = {} if dsn is None else _parse_dsn(dsn)
+        if dsn is not None and self._whole and "database" not in {*from_dsn, *options}:
+            raise ConfigError(_NO_DATABASE)
         try:
             super().__init__(**{**from_dsn, **options})
         except ValidationError as error:
@@ -315,11 +326,20 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
                 found[option] = _split_hosts(value) if option == "hosts" else value
         if not options:
             return cls(**found)
-        from_environment = _given(cls(**found))
-        from_keywords = _given(cls(**options))
+        from_environment = _given(_Part(**found))
+        from_keywords = _given(_Part(**options))
         if from_keywords.keys() & _ADDRESS:
             from_environment = {name: value for name, value in from_environment.items() if name not in _ADDRESS}
-        return cls(**{**from_environment, **from_keywords})
+        merged = {**from_environment, **from_keywords}
+        if "dsn" in {*found, *options} and "database" not in merged:
+            raise ConfigError(_NO_DATABASE)
+        return cls(**merged)
+
+
+class _Part(MySQLConfig):
+    """What one place says, while another may name the database."""
+
+    _whole = False
 
 
 def _printable(value: str) -> str:

@@ -3,6 +3,7 @@
     LocusMySQLError
     ├── UsageError          correct the call: nothing was written
     │   ├── InvalidInput        an id, metadata, state or pattern that cannot be stored or understood
+    │   ├── VersionConflict     an item has another version than the write relied on
     │   ├── ThreadExists        copying onto a thread that has checkpoints
     │   ├── CheckpointExists    saving other content under the id of a checkpoint whose history is kept
     │   ├── StateTooLarge       larger than a packet the server accepts
@@ -10,11 +11,15 @@
     ├── SetupError          correct the configuration or the server
     │   ├── ConfigError         options that are wrong or contradict each other
     │   ├── DriverMissing       the client library is not installed
+    │   ├── LocusMissing        the Locus SDK is not installed
     │   ├── AuthenticationFailed, DatabaseMissing, PrivilegeMissing, ReadOnlyServer
     │   ├── UnsupportedServer   MariaDB, or MySQL before 8.0.19
     │   └── SchemaMismatch      tables that are missing, foreign or of another layout
     ├── Unavailable         try again later: the server could not be reached before the deadline
     │   └── PoolTimeout         every connection of the pool was in use for too long
+    ├── Conflict            somebody else saved to the thread meanwhile: nothing was saved; load again, then decide
+    ├── ThreadBusy          somebody else has the turn on the thread: try again later
+    ├── TurnLost            the turn is over, so nothing was written; take another one, and load again
     └── CorruptCheckpoint   what is stored cannot be read back
 
 Each message says what happened, to which thing, and what to do. None holds a password or the content of a state.
@@ -33,6 +38,14 @@ class UsageError(LocusMySQLError):
 
 class InvalidInput(UsageError, ValueError):
     """An argument that cannot be stored exactly, or not be understood."""
+
+
+class VersionConflict(UsageError):
+    """An item has another version than a write relied on; nothing was changed.
+
+    Args:
+        message: Says which item, and which version it has.
+    """
 
 
 class ThreadExists(UsageError):
@@ -61,6 +74,10 @@ class ConfigError(SetupError, ValueError):
 
 class DriverMissing(SetupError, ImportError):
     """The client library of the configured driver is not installed."""
+
+
+class LocusMissing(SetupError, ImportError):
+    """The Locus SDK is not installed, or another package has its name."""
 
 
 class AuthenticationFailed(SetupError):
@@ -93,6 +110,71 @@ class Unavailable(LocusMySQLError):
 
 class PoolTimeout(Unavailable, TimeoutError):
     """Every connection of the pool was in use for longer than ``pool_timeout_s``."""
+
+
+class Conflict(LocusMySQLError):
+    """Somebody else saved to the thread meanwhile; nothing was saved. Load the newest checkpoint, then decide.
+
+    Args:
+        thread_id: The thread.
+        expected: The id of the checkpoint that the save relied on as the newest; None for no checkpoint, or for one
+            that was deleted meanwhile.
+        newest: The id of the checkpoint that is the newest; None if there is none.
+    """
+
+    def __init__(self, thread_id: str, expected: str | None, newest: str | None) -> None:
+        super().__init__(thread_id, expected, newest)
+        self.thread_id = thread_id
+        self.expected = expected
+        self.newest = newest
+
+    def __str__(self) -> str:
+        built_on = "no checkpoint that is there" if self.expected is None else f"checkpoint {self.expected!r}"
+        there = "it has none" if self.newest is None else f"its newest is {self.newest!r}"
+        return (
+            f"Nothing was saved to thread {self.thread_id!r}: the state builds on {built_on}, and {there}. Load the "
+            "thread again and save on top of that."
+        )
+
+
+class ThreadBusy(LocusMySQLError, TimeoutError):
+    """Somebody else had the turn on the thread for as long as was waited.
+
+    Args:
+        thread_id: The thread.
+        wait_s: How long was waited.
+    """
+
+    def __init__(self, thread_id: str, wait_s: float) -> None:
+        super().__init__(thread_id, wait_s)
+        self.thread_id = thread_id
+        self.wait_s = wait_s
+
+    def __str__(self) -> str:
+        return (
+            f"Somebody else has the turn on thread {self.thread_id!r}, and kept it for {self.wait_s:g} s. Try again, "
+            "or raise wait_s."
+        )
+
+
+class TurnLost(LocusMySQLError):
+    """A write under a turn that is over; nothing was written. Somebody else may have written since.
+
+    Args:
+        thread_id: The thread.
+        reason: Why it is over.
+    """
+
+    def __init__(self, thread_id: str, reason: str) -> None:
+        super().__init__(thread_id, reason)
+        self.thread_id = thread_id
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"Nothing was written to thread {self.thread_id!r}: the turn is over, as {self.reason}. Take another "
+            "turn, and load the thread again."
+        )
 
 
 class CorruptCheckpoint(LocusMySQLError):

@@ -1,7 +1,8 @@
 """Make mutants of the package, one at a time, and say which ones the tests do not notice. For a look now and then.
 
     LOCUS_MYSQL_TEST_DSN=… python -m tests.mutate locus_mysql/checkpoints/memory.py …
-    LOCUS_MYSQL_TEST_DSN=… python -m tests.mutate --sample 200 --processes 2 locus_mysql/engine/*.py
+    LOCUS_MYSQL_TEST_DSN=… python -m tests.mutate --sample 200 --last 1 locus_mysql/engine/*.py > first
+    LOCUS_MYSQL_TEST_DSN=… python -m tests.mutate --survivors first --first 2 locus_mysql/engine/*.py
 
 A mutant differs in one place: a comparison turned round, a condition always or never true, a filter or a statement
 left out, a number one higher, a line of SQL's conditions always true. The unit tests are asked first, then tests
@@ -25,7 +26,8 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,14 +37,25 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: Asked one after the other, with the seconds that each may take.
-STAGES: tuple[tuple[int, tuple[str, ...]], ...] = (
-    (60, ("tests/unit/checkpoints", "tests/unit/engine")),
-    (120, ("tests/integration/checkpoints", "-k", "pymysql-sync or mysql-connector-async")),
-    (120, ("tests/integration/interleavings/test_found.py", "tests/integration/test_round_trips.py")),
-    (120, ("tests/integration/interleavings/test_any_order.py", "tests/integration/test_state_machine.py")),
-    (120, ("tests/faults/test_every_fault.py", "tests/integration/test_bad_days.py", "-k", "not fork")),
+#: Asked one after the other, of one side where there are many.
+STAGES: tuple[tuple[str, ...], ...] = (
+    (
+        "tests/unit/checkpoints/test_memory.py",
+        "tests/unit/checkpoints/test_operations.py",
+        "tests/unit/engine",
+        "-k",
+        "not fork",
+    ),
+    ("tests/integration/checkpoints/test_store.py", "-k", "pymysql-sync"),
+    ("tests/integration/interleavings/test_found.py", "-k", "pymysql-sync"),
+    ("tests/unit/checkpoints", "tests/unit/dialect"),
+    ("tests/integration/checkpoints", "tests/integration/interleavings", "-k", "pymysql-sync"),
+    ("tests/integration/test_state_machine.py", "tests/integration/test_round_trips.py"),
+    ("tests/faults/test_every_fault.py", "tests/integration/test_bad_days.py", "-k", "not fork"),
 )
+
+#: A mutant that takes so many times as long as the package does as it is, and some seconds, is noticed.
+PATIENCE, PATIENCE_S = 3, 20
 
 #: A condition of SQL that has a line to itself.
 _CONDITION = re.compile(r"^ *(?:WHERE|AND) (.+)$", re.MULTILINE)
@@ -186,8 +199,8 @@ class MutatedModule(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(self._mutant.source(), str(self._mutant.path), "exec"), module.__dict__)
 
 
-def survives(mutant: Mutant, tests: tuple[str, ...], limit_s: float) -> bool:
-    """Whether tests pass with a mutant, in a fork of this process."""
+def outcome(mutant: Mutant, tests: tuple[str, ...], limit_s: float) -> str:
+    """What tests say of a mutant, in a fork of this process."""
     child = os.fork()
     if child == 0:
         code = 1
@@ -203,16 +216,20 @@ def survives(mutant: Mutant, tests: tuple[str, ...], limit_s: float) -> bool:
     while time.monotonic() < end:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
-            return os.waitstatus_to_exitcode(status) == 0
+            return "SURVIVED" if os.waitstatus_to_exitcode(status) == 0 else "noticed"
         time.sleep(0.05)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return False
+    return "took too long"
 
 
-def unnoticed(mutant: Mutant) -> bool:
-    """Whether a mutant passes all stages."""
-    return all(survives(mutant, tests, limit_s) for limit_s, tests in STAGES)
+def ask(mutant: Mutant, stages: Sequence[tuple[tuple[str, ...], float]]) -> str:
+    """What the first stage says that notices a mutant, and its number among those that are asked."""
+    for number, (tests, limit_s) in enumerate(stages, start=1):
+        found = outcome(mutant, tests, limit_s)
+        if found != "SURVIVED":
+            return f"{found} by {number}"
+    return "SURVIVED"
 
 
 def main() -> int:
@@ -221,10 +238,17 @@ def main() -> int:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--sample", type=int, help="so many of all mutants, chosen by chance but the same each time")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--first", type=int, default=1, help="the first stage of tests to ask")
+    parser.add_argument("--last", type=int, default=len(STAGES), help="the last one")
+    parser.add_argument("--survivors", type=Path, help="only those that survived, in the output of a run before")
     parser.add_argument("--list", action="store_true", help="only list the mutants")
     arguments = parser.parse_args()
     os.chdir(ROOT)
     mutants = [mutant for path in arguments.files for mutant in mutants_of(path.resolve())]
+    if arguments.survivors is not None:
+        lines = [line for line in arguments.survivors.read_text(encoding="utf-8").splitlines() if "SURVIVED" in line]
+        mutants = [mutant for mutant in mutants if any(line.endswith(str(mutant)) for line in lines)]
+    stages = STAGES[arguments.first - 1 : arguments.last]
     if arguments.sample is not None and arguments.sample < len(mutants):
         mutants = random.Random(0).sample(mutants, arguments.sample)
     if arguments.list:
@@ -234,20 +258,22 @@ def main() -> int:
         importlib.import_module(library)
     assert not any(name.startswith("locus_mysql.") for name in sys.modules), "the package is imported already"
     unchanged = Mutant(Path(__file__).resolve(), 0, 0, "", "nothing")
-    for limit_s, tests in STAGES:
+    limits = []
+    for tests in stages:
         began = time.monotonic()
-        if not survives(unchanged, tests, 2 * limit_s):
+        if outcome(unchanged, tests, 600) != "SURVIVED":
             print(f"These fail as it is: {' '.join(tests)}")
             return 1
+        limits.append(PATIENCE * (time.monotonic() - began) + PATIENCE_S)
         print(f"{time.monotonic() - began:.0f} s: {' '.join(tests)}", flush=True)
-    survivors = 0
+    asked = list(zip(stages, limits, strict=True))
+    found: Counter[str] = Counter()
     with ThreadPoolExecutor(arguments.processes) as processes:
-        for number, (mutant, survived) in enumerate(
-            zip(mutants, processes.map(unnoticed, mutants), strict=True), start=1
-        ):
-            survivors += survived
-            print(f"{number}/{len(mutants)} {'SURVIVED' if survived else 'noticed '} {mutant}", flush=True)
-    print(f"{len(mutants)} mutants, {survivors} survived")
+        outcomes = processes.map(lambda mutant: ask(mutant, asked), mutants)
+        for number, (mutant, said) in enumerate(zip(mutants, outcomes, strict=True), start=1):
+            found[said] += 1
+            print(f"{number}/{len(mutants)} {said:16} {mutant}", flush=True)
+    print(f"{len(mutants)} mutants: {', '.join(f'{number} {said}' for said, number in sorted(found.items()))}")
     return 0
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from datetime import datetime
 from random import random
 from typing import cast
 
 from ..dialect import Statement
+from ..engine.logs import HOUSEKEEPING, told
 from ..engine.operation import Batch, Operation, Outdated
 from ..errors import InvalidInput, LocusMySQLError, Unavailable
 from .base import OperationsBase
@@ -34,8 +34,6 @@ _REWRITES = 10
 
 #: An age that no thread has, in microseconds: a thousand years.
 _NEVER_US = 1_000 * 365 * 86_400 * 1_000_000
-
-_LOG = logging.getLogger(__name__)
 
 
 class CleaningOperations(OperationsBase):
@@ -103,6 +101,7 @@ class CleaningOperations(OperationsBase):
                 else:
                     removed += yield from self._prune(tenant, after, age_us)
             if len(page.rows) < PAGE:
+                HOUSEKEEPING.debug("vacuum removed checkpoints: %d.", removed)
                 return removed
 
     def forget_tenant(self, tenant: str) -> Operation[int]:
@@ -211,8 +210,9 @@ class CleaningOperations(OperationsBase):
                 (page,) = yield Batch.of(self.sql.maintenance.expired(None, CLEANED_PER_SAVE))
                 for owner, expired in page.rows:
                     yield from self._remove_idle(cast(str, owner), cast(str, expired), _NEVER_US)
+                HOUSEKEEPING.debug("A save removed threads that have expired: %d.", len(page.rows))
         except LocusMySQLError as error:
-            _LOG.warning("A checkpoint was saved, but the housekeeping after it failed: %s", error)
+            HOUSEKEEPING.warning("A checkpoint was saved, but the housekeeping after it failed: %s.", told(error))
 
 
 def its_turn(one_in: int) -> bool:

@@ -35,7 +35,8 @@ class NewCheckpoint:
         checkpoint_id: Its id; a random one if None. An id that exists moves to the new state.
         metadata: For queries.
         provisional: Whether a later save will supersede it, and it be deleted then.
-        oldest_at: The time of the state's oldest message, as text in UTC.
+        oldest_at: When the state's first exchange began, as text in UTC, if that is known.
+        token: The token that its row shall have, 16 random bytes; drawn if None.
     """
 
     encode: Callable[[object], Encoded]
@@ -44,3 +45,4 @@ class NewCheckpoint:
     metadata: object = None
     provisional: bool = False
     oldest_at: str | None = None
+    token: bytes | None = None

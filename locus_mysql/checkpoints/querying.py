@@ -7,19 +7,17 @@ from functools import partial
 from typing import Any, cast
 
 from ..database.arguments import (
-    TOO_MANY_PAIRS,
     check_checkpoint_id,
     check_limit,
     check_text,
     check_thread_id,
     encode_metadata,
-    has_pair,
-    pair_key,
 )
+from ..database.matching import contains
+from ..database.pairs import lookup_keys
 from ..engine.operation import Batch, Operation
 from ..errors import InvalidInput, PrivilegeMissing, ReadOnlyServer
 from .base import OperationsBase
-from .matching import contains
 from .records import (
     CheckpointInfo,
     DiskUsage,
@@ -37,6 +35,9 @@ from .searchable import parts_of, snippet
 
 #: Threads whose states `search_data` reads at a time.
 SEARCH_DATA_PAGE = 50
+
+#: Checkpoints that `query_by_metadata` looks at in each further round trip, where too few of the first ones matched.
+METADATA_PAGE = 100
 
 #: Checkpoints whose text a search indexes at most before it searches.
 INDEXED_PER_SEARCH = 100_000
@@ -68,20 +69,20 @@ class QueryOperations(OperationsBase):
         return checkpoint_info((thread_id, *found.rows[0])) if found.rows else None
 
     def query_by_metadata(self, tenant: str, key: str, value: Any, limit: int = 100) -> Operation[list[CheckpointInfo]]:
-        """Checkpoints whose metadata has this top-level pair, newest first. One round trip.
+        """Checkpoints whose metadata contains this top-level pair, newest first. One round trip.
 
-        Values are compared as JSON: 1 and 1.0 are equal, 1 and true are not, objects in any order of keys.
+        As MySQL's ``JSON_CONTAINS`` tells it: see `contains`. 1 and 1.0 are equal, 1 and true are not.
         """
         limit, keys = self._check_pair(key, value, limit)
         matches: list[CheckpointInfo] = []
-        offset = 0
+        offset, size = 0, limit
         while len(matches) < limit:
-            (found,) = yield Batch.of(self.sql.queries.find_by_metadata(tenant, keys, limit, offset))
+            (found,) = yield Batch.of(self.sql.queries.find_by_metadata(tenant, keys, size, offset))
             infos = readable(checkpoint_info, found.rows)
-            matches += [info for info in infos if has_pair(info["metadata"], key, value)]
-            if len(found.rows) < limit:
+            matches += [info for info in infos if _holds(info["metadata"], key, value)]
+            if len(found.rows) < size:
                 break
-            offset += limit
+            offset, size = offset + size, max(size, METADATA_PAGE)
         return matches[:limit]
 
     def states_by_metadata(
@@ -90,15 +91,15 @@ class QueryOperations(OperationsBase):
         """As `query_by_metadata`, each with its state. One round trip."""
         limit, keys = self._check_pair(key, value, limit)
         matches: list[tuple[CheckpointInfo, dict[str, Any]]] = []
-        offset = 0
+        offset, size = 0, limit
         while len(matches) < limit:
-            (found,) = yield Batch.of(self.sql.queries.load_by_metadata(tenant, keys, limit, offset))
+            (found,) = yield Batch.of(self.sql.queries.load_by_metadata(tenant, keys, size, offset))
             page = checkpoints_of(found.rows)
             states = readable(state_of, page)
-            matches += [(info, state) for info, state in states if has_pair(info["metadata"], key, value)]
-            if len(page) < limit:
+            matches += [(info, state) for info, state in states if _holds(info["metadata"], key, value)]
+            if len(page) < size:
                 break
-            offset += limit
+            offset, size = offset + size, max(size, METADATA_PAGE)
         return matches[:limit]
 
     def search_data(self, tenant: str, path: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
@@ -113,7 +114,7 @@ class QueryOperations(OperationsBase):
             for info, data in readable(state_of, page):
                 if path in data and contains(data[path], value):
                     place = {"thread_id": info["thread_id"], "checkpoint_id": info["checkpoint_id"]}
-                    found.append({**place, "data": data})
+                    found.append({**place, "updated_at": info["updated_at"], "data": data})
             offset += len(page)
             if len(page) < SEARCH_DATA_PAGE:
                 break
@@ -190,4 +191,8 @@ class QueryOperations(OperationsBase):
         """The limit, and the keys under which checkpoints with this pair are indexed."""
         name = check_text(key, "Metadata key")
         encode_metadata({name: value})
-        return check_limit(limit), json.dumps([pair_key(name, value), TOO_MANY_PAIRS])
+        return check_limit(limit), json.dumps(lookup_keys(name, value))
+
+
+def _holds(metadata: dict[str, Any], name: str, value: Any) -> bool:
+    return name in metadata and contains(metadata[name], value)

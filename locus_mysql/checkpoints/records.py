@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
@@ -11,13 +10,12 @@ from typing import Any, TypedDict, TypeVar, cast
 
 from ..database.exact_json import decode_json
 from ..drivers.interface import Row
+from ..engine.logs import DAMAGE
 from ..errors import CorruptCheckpoint
 from .rows import assemble_rows, aware
 
 R = TypeVar("R")
 T = TypeVar("T")
-
-_LOG = logging.getLogger(__name__)
 
 
 class CheckpointInfo(TypedDict):
@@ -136,7 +134,8 @@ def readable(parse: Callable[[R], T], found: Iterable[R]) -> Iterator[T]:
         try:
             parsed = parse(one)
         except CorruptCheckpoint as error:
-            _LOG.warning("Left out of an answer: %s", error)
+            DAMAGE.warning("What is damaged was left out of an answer; at level DEBUG this logger says which thread's.")
+            DAMAGE.debug("Left out of an answer: %s", error)
         else:
             yield parsed
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import cast
+from dataclasses import replace
+from typing import TypeAlias, cast
 from uuid import uuid4
 
 from ..database.arguments import check_checkpoint_id, check_limit, check_thread_id, encode_metadata
@@ -14,31 +15,52 @@ from ..dialect.checkpoints.saving import NewRow
 from ..dialect.template import KEPT_S
 from ..drivers.interface import Row
 from ..engine.operation import Batch, Duplicate, Operation, Outdated, Results
-from ..errors import InvalidInput, SchemaMismatch, ThreadExists
+from ..errors import Conflict, InvalidInput, SchemaMismatch, ThreadExists, TurnLost, Unavailable
 from .cleaning import CleaningOperations
 from .coding.codec import EncodedState
 from .coding.delta import Delta, Held, Lineage, NotHeld, StoredRow, assemble, encode_delta, extend, rows_needed
 from .coding.digests import hash_logs
-from .memory import KeptState, Snapshot
+from .conditions import NO_CHECKPOINT, NOTHING_EXPECTED, Condition
+from .memory import KeptState, Snapshot, ThreadKey
 from .new import NewCheckpoint
 from .rows import assemble_rows, rows_since
+
+#: A checkpoint's state and the token of its row.
+LoadedRow: TypeAlias = tuple[EncodedState, bytes]
+
+#: How often a save under a condition is tried anew because the thread was written to meanwhile.
+_TRIES = 10
 
 
 class SavingOperations(CleaningOperations):
     """What is done to one thread."""
 
-    def save(self, tenant: str, thread_id: str, new: NewCheckpoint) -> Operation[str]:
+    def save(
+        self, tenant: str, thread_id: str, new: NewCheckpoint, condition: Condition = NOTHING_EXPECTED
+    ) -> Operation[str]:
         """Store a state as the newest checkpoint of its thread; returns its id.
+
+        Args:
+            tenant: The thread's tenant.
+            thread_id: The thread.
+            new: The state.
+            condition: What the save relies on, beside the turn on the thread that the call is in, if it is in one.
 
         One round trip. Another one if somebody else wrote to the thread since this process knew it; if then the row it
         would build on is gone; if the id of a provisional state exists; and now and then for housekeeping.
+
+        Raises:
+            Conflict: Another checkpoint is the newest than the condition says.
+            TurnLost: The turn that the call is in is over.
         """
         check_thread_id(thread_id)
         checkpoint_id = uuid4().hex if new.checkpoint_id is None else check_checkpoint_id(new.checkpoint_id)
         replaces = new.checkpoint_id is not None and not new.provisional
         metadata, metadata_keys = encode_metadata(new.metadata)
         key = (tenant, thread_id)
-        token = os.urandom(16)
+        token = new.token or os.urandom(16)
+        condition = self._in_turn(key, condition)
+        tries = 0
         before = self.memory.snapshot(key)
         encoded = new.encode(before.state.memo if before.state else None)
         hashed = hash_logs(encoded.state, before.state.hashed if before.state else {})
@@ -69,7 +91,7 @@ class SavingOperations(CleaningOperations):
             )
             try:
                 results = yield self._save_batch(
-                    tenant, thread_id, row, delta, replaces=replaces, known_version=known_version
+                    tenant, thread_id, row, delta, condition, replaces=replaces, known_version=known_version
                 )
             except Duplicate as error:
                 if error.key == "named" and not replaces:
@@ -82,7 +104,12 @@ class SavingOperations(CleaningOperations):
                         f"Thread {thread_id!r} cannot be saved to: {error}. Its rows are damaged; delete the thread."
                     ) from None
                 continue
-            except Outdated:
+            except Outdated as error:
+                if condition:
+                    yield from self._check_condition(key, condition, token, error)
+                    tries += 1
+                    if tries > _TRIES:
+                        raise Unavailable(f"Thread {thread_id!r} was written to all the time; try again.") from None
                 if known_version is not None:  # somebody else wrote: what the save builds on must be looked for
                     known_version = None
                 else:  # the thread is gone
@@ -106,25 +133,34 @@ class SavingOperations(CleaningOperations):
             return checkpoint_id
 
     def _save_batch(
-        self, tenant: str, thread_id: str, row: NewRow, delta: Delta, *, replaces: bool, known_version: bytes | None
+        self,
+        tenant: str,
+        thread_id: str,
+        row: NewRow,
+        delta: Delta,
+        condition: Condition,
+        *,
+        replaces: bool,
+        known_version: bytes | None,
     ) -> Batch:
         """The transaction of a save."""
         threads, checkpoints, settled = self.sql.threads, self.sql.checkpoints, self.sql.settled
         parent, base = delta.parent, delta.base
         landed = checkpoints.find_saved(tenant, thread_id, row.checkpoint_id, row.token)
         retire = checkpoints.retire_unnamed(tenant, thread_id)
+        conditions = tuple(condition.guards(self.sql, (tenant, thread_id)))
         steps: list[Statement | tuple[Statement, ...]] = []
         named: dict[str, Statement] = {}
         if parent is not None and known_version is not None:
             take = threads.take_seq_if_unchanged(tenant, thread_id, row.token, self.ttl_us, known_version)
             insert = checkpoints.insert_next(tenant, thread_id, row, None if base is None else base.seq)
-            steps += [take, insert]
+            steps += [take, insert, conditions]
         elif parent is not None:
             parent_key = (parent.seq, parent.token)
             base_key = None if base is None else (base.seq, base.token)
             take = threads.take_seq_of_live(tenant, thread_id, row.token, self.ttl_us)
             insert = checkpoints.insert_after(tenant, thread_id, row, parent_key, base_key)
-            steps += [take, threads.guard(landed)]
+            steps += [take, threads.guard(landed), conditions]
             if replaces:
                 steps.append(settled.settle_named(tenant, thread_id, row.checkpoint_id))
                 steps.append(checkpoints.unname_for(tenant, thread_id, row.checkpoint_id, parent_key, base_key))
@@ -132,7 +168,7 @@ class SavingOperations(CleaningOperations):
         else:
             take = threads.take_seq(tenant, thread_id, row.token, self.ttl_us)
             insert = checkpoints.insert_whole(tenant, thread_id, row)
-            steps += [take, threads.guard(landed)]
+            steps += [take, threads.guard(landed), conditions]
             if replaces:
                 steps.append(settled.settle_named(tenant, thread_id, row.checkpoint_id))
                 steps.append(checkpoints.unname(tenant, thread_id, row.checkpoint_id))
@@ -148,6 +184,51 @@ class SavingOperations(CleaningOperations):
             steps += [settled.settle_older(tenant, thread_id, keep), named["prune"], retire]
         return Batch.named(*steps, landed=landed, take=take, insert=insert, **named)
 
+    def _in_turn(self, key: ThreadKey, condition: Condition = NOTHING_EXPECTED) -> Condition:
+        """A condition, and that the turn on the thread that the call is in is held, if it is in one."""
+        lease = self.turns.of(key)
+        if lease is None:
+            return condition
+        lease.check()
+        return replace(condition, lease=lease)
+
+    def _check_condition(
+        self, key: ThreadKey, condition: Condition, token: bytes, undone: Outdated | Results
+    ) -> Operation[None]:
+        """After a write was undone: was it for its condition? If so, also one that arrives late finds nothing to do.
+
+        Raises:
+            Conflict: Another checkpoint is the newest.
+            TurnLost: The turn is over.
+        """
+        problem = yield from self._broken(key, condition)
+        if problem is not None:
+            yield from self._settle_late(undone, key[0], token)
+            raise problem
+
+    def _broken(self, key: ThreadKey, condition: Condition) -> Operation[Conflict | TurnLost | None]:
+        """What is not as a condition says, if anything."""
+        turns, lease = self.sql.turns, condition.lease
+        expected = condition.newest_token
+        known = expected if isinstance(expected, bytes) else b""
+        newest, named, whose = yield Batch.of(
+            turns.newest(*key), turns.name_of(*key, known), turns.whose(*key, b"" if lease is None else lease.token)
+        )
+        newest_id, newest_token = newest.rows[0] if newest.rows else (None, None)
+        if condition.newest_id is not None:
+            wanted = None if condition.newest_id is NO_CHECKPOINT else condition.newest_id
+            if newest_id != wanted:
+                return Conflict(key[1], wanted, cast("str | None", newest_id))
+        if expected is not None and newest_token != (None if expected is NO_CHECKPOINT else expected):
+            name = cast("str | None", named.rows[0][0]) if named.rows else None
+            return Conflict(key[1], name, cast("str | None", newest_id))
+        if lease is not None:
+            mine, left_us = whose.rows[0] if whose.rows else (0, 0)
+            if not mine or left_us is None or cast(int, left_us) <= 0:
+                lease.lost = True
+                return TurnLost(key[1], "it was not renewed in time, or the thread was deleted")
+        return None
+
     def _prunes(self, row: NewRow) -> bool:
         """Whether a save of this row takes the names from older checkpoints."""
         return self.config.keep_checkpoints is not None and not row.provisional
@@ -159,11 +240,17 @@ class SavingOperations(CleaningOperations):
         is not known to do so; if the newest checkpoint was deleted; or if the state builds on more rows than one
         statement reads.
         """
+        found = yield from self.load_row(tenant, thread_id, checkpoint_id)
+        return None if found is None else found[0]
+
+    def load_row(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[LoadedRow | None]:
+        """As `load`, with the token of the checkpoint's row."""
         check_thread_id(thread_id)
         before = self.memory.snapshot((tenant, thread_id))
         if checkpoint_id is None:
-            state = yield from self._load_newest_known(tenant, thread_id, before)
-            return state or (yield from self._load_newest(tenant, thread_id, before))
+            known = yield from self._load_newest_known(tenant, thread_id, before)
+            self.counters.look_up(hit=known is not None and before.held is not None)
+            return known or (yield from self._load_newest(tenant, thread_id, before))
         one = self.sql.loading.named(tenant, thread_id, check_checkpoint_id(checkpoint_id))
         every = self.sql.loading.all_rows(tenant, thread_id, checkpoint_id)
         rows = yield from self._read(one, every)
@@ -171,9 +258,14 @@ class SavingOperations(CleaningOperations):
             return None
         state, lineage = assemble_rows(rows, thread_id)
         self.memory.remember((tenant, thread_id), before, before.after_loading(lineage, _version(rows)))
-        return state
+        return state, lineage[0].token
 
-    def _load_newest(self, tenant: str, thread_id: str, before: Snapshot) -> Operation[EncodedState | None]:
+    def newest_token(self, tenant: str, thread_id: str) -> Operation[bytes | None]:
+        """The token of a thread's newest checkpoint; None if there is none. One round trip."""
+        (found,) = yield Batch.of(self.sql.turns.newest(tenant, thread_id))
+        return cast(bytes, found.rows[0][1]) if found.rows else None
+
+    def _load_newest(self, tenant: str, thread_id: str, before: Snapshot) -> Operation[LoadedRow | None]:
         """The newest state, whatever this process knows of the thread."""
         every = self.sql.loading.all_rows(tenant, thread_id, None)
         rows = yield from self._read(self.sql.loading.newest(tenant, thread_id), every)
@@ -182,9 +274,9 @@ class SavingOperations(CleaningOperations):
             return None
         state, lineage = assemble_rows(rows, thread_id)
         self._remember_newest(tenant, thread_id, before, state, lineage, _version(rows))
-        return state
+        return state, lineage[0].token
 
-    def _load_since(self, tenant: str, thread_id: str, before: Snapshot, held: Held) -> Operation[EncodedState | None]:
+    def _load_since(self, tenant: str, thread_id: str, before: Snapshot, held: Held) -> Operation[LoadedRow | None]:
         """The newest state, if it builds on what this process has."""
         (found,) = yield Batch.of(self.sql.loading.since(tenant, thread_id, held.lineage[0].seq))
         try:
@@ -192,7 +284,7 @@ class SavingOperations(CleaningOperations):
         except NotHeld:
             return None
         self._remember_newest(tenant, thread_id, before, state, lineage, cast(bytes, found.rows[0][0]))
-        return state
+        return state, lineage[0].token
 
     def _read(self, one: Statement, every: Statement) -> Operation[Sequence[Row]]:
         """A checkpoint's rows by the statement that reads a few of them, or else by the one that reads every one."""
@@ -203,7 +295,7 @@ class SavingOperations(CleaningOperations):
             rows = found.rows
         return rows
 
-    def _load_newest_known(self, tenant: str, thread_id: str, before: Snapshot) -> Operation[EncodedState | None]:
+    def _load_newest_known(self, tenant: str, thread_id: str, before: Snapshot) -> Operation[LoadedRow | None]:
         """The newest state, if what this process knows of the thread is enough to tell it."""
         version, lineage, held = before.version, before.newest, before.held
         if version is None or not lineage:
@@ -212,7 +304,7 @@ class SavingOperations(CleaningOperations):
             return None if held is None else (yield from self._load_since(tenant, thread_id, before, held))
         if held is not None:
             (found,) = yield Batch.of(self.sql.threads.unchanged(tenant, thread_id, version))
-            return held.state if found.rows else None
+            return (held.state, lineage[0].token) if found.rows else None
         rows = rows_needed(lineage)
         seqs = [ancestor.seq for ancestor in rows]
         (found,) = yield Batch.of(self.sql.loading.rows(tenant, thread_id, version, seqs))
@@ -222,7 +314,7 @@ class SavingOperations(CleaningOperations):
         stored = [StoredRow(row.seq, row.token, payload) for row, payload in zip(rows, payloads, strict=True)]
         state, _ = assemble(stored, thread_id)
         self._remember_newest(tenant, thread_id, before, state, lineage, version)
-        return state
+        return state, lineage[0].token
 
     def _remember_newest(
         self, tenant: str, thread_id: str, before: Snapshot, state: EncodedState, lineage: Lineage, version: bytes
@@ -241,6 +333,8 @@ class SavingOperations(CleaningOperations):
     def delete(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Delete a checkpoint, or a thread; True if there was one. One round trip.
 
+        Within a turn on the thread, the turn goes on; somebody else's is lost when the thread goes.
+
         States that build on a deleted checkpoint stay whole. A thread goes also if it has expired, but is not counted
         as one that was there.
         """
@@ -253,27 +347,33 @@ class SavingOperations(CleaningOperations):
         threads, settled, token = self.sql.threads, self.sql.settled, os.urandom(16)
         lock = threads.lock_any(tenant, thread_id, token)
         landed = settled.find(tenant, token)
+        key = (tenant, thread_id)
+        condition = self._in_turn(key)
         try:
             results = yield Batch.named(
                 lock,
                 threads.guard(landed),
+                tuple(condition.guards(self.sql, key)),
                 settled.settle_rows(tenant, thread_id),
                 settled.settle(tenant, token),
                 self.sql.checkpoints.delete_all(tenant, thread_id),
-                threads.drop(tenant, thread_id),
+                self.sql.turns.keep_lease(*key) if condition else threads.drop(*key),
                 landed=landed,
                 lock=lock,
             )
         except Outdated as error:
             yield from self._settle_late(error, tenant, token)
+            if condition:
+                yield from self._check_condition(key, condition, token, error)
             return False
         finally:
-            self.memory.forget((tenant, thread_id))
+            self.memory.forget(key)
         return results.landed is not None or results.named("lock").last_insert_id == 1
 
     def _delete_checkpoint(self, tenant: str, thread_id: str, checkpoint_id: str) -> Operation[bool]:
         threads, checkpoints, token = self.sql.threads, self.sql.checkpoints, os.urandom(16)
         key = (tenant, thread_id)
+        condition = self._in_turn(key)
         before = self.memory.snapshot(key)
         lock = threads.lock(tenant, thread_id, token, before.version or b"")
         unname = checkpoints.unname(tenant, thread_id, checkpoint_id)
@@ -282,16 +382,19 @@ class SavingOperations(CleaningOperations):
             results = yield Batch.named(
                 lock,
                 threads.guard(landed),
+                tuple(condition.guards(self.sql, key)),
                 self.sql.settled.settle_deleted(tenant, thread_id, checkpoint_id, token),
                 unname,
                 checkpoints.retire_unnamed(tenant, thread_id),
-                threads.drop_if_empty(tenant, thread_id),
+                self.sql.turns.keep_lease_if_empty(*key) if condition else threads.drop_if_empty(*key),
                 landed=landed,
                 lock=lock,
                 unname=unname,
             )
         except Outdated as error:
             yield from self._settle_late(error, tenant, token)
+            if condition:
+                yield from self._check_condition(key, condition, token, error)
             self.memory.forget(key, before)
             return False
         if results.landed is not None:

@@ -7,19 +7,23 @@ from typing import Any, Unpack
 from pydantic import SecretStr
 
 from ..config import Keywords, MySQLConfig
+from ..database.arguments import check_thread_id
 from ..database.database import Database, share
 from ..database.exact_json import check_json_object
 from ..database.methods import awaited, blocking
-from ..database.stores import AsyncStore, SyncStore
 from ..dialect.checkpoints.dialect import CheckpointDialect
 from ..dialect.checkpoints.tables import Kind
+from ..engine.counters import Counters
 from ..engine.operation import Operation
 from .coding.codec import encode
 from .coding.delta import Delta
+from .conditions import Expected, expecting
+from .memory import ThreadKey
 from .new import Encoded, NewCheckpoint
 from .operations import CheckpointOperations
 from .records import CheckpointInfo, DiskUsage, Health, HistoryEntry, SearchHit, decode_state_text
 from .searchable import text_of_plain
+from .turns import AsyncTurns, SyncTurns
 
 State = dict[str, Any]
 
@@ -40,12 +44,18 @@ class StoreOperations:
         self.schema = dialect.schema
         self.checkpoints = CheckpointOperations(config, dialect)
 
+    def count_in(self, counters: Counters) -> None:
+        """See `CountsCache.count_in`."""
+        self.checkpoints.counters = counters
+
     def save(
         self,
         thread_id: str,
         data: State,
         checkpoint_id: str | None = None,
         metadata: dict[str, Any] | None = None,
+        *,
+        expected: Expected = None,
     ) -> Operation[str]:
         """Store a state as the newest checkpoint of a thread.
 
@@ -54,11 +64,15 @@ class StoreOperations:
             data: A dict of JSON values. What is loaded is equal to it, in the same order.
             checkpoint_id: 1 to 128 characters. A random one if None. If the thread has it, it moves to this state.
             metadata: A dict of JSON values for queries, at most 65,536 bytes as JSON.
+            expected: The id of the checkpoint that must be the thread's newest, `NO_CHECKPOINT` if there must be none;
+                if it is not so, nothing is saved.
 
         Returns:
             The checkpoint's id.
 
         Raises:
+            Conflict: Another checkpoint is the newest than the one expected; both are named.
+            TurnLost: The `turn` that the call is in is over.
             InvalidInput: An argument cannot be stored exactly.
             StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
         """
@@ -69,7 +83,11 @@ class StoreOperations:
 
         encoded = Encoded(encode(data))
         new = NewCheckpoint(lambda _: encoded, text, checkpoint_id, metadata)
-        return (yield from self.checkpoints.save(self._tenant, thread_id, new))
+        return (yield from self.checkpoints.save(self._tenant, thread_id, new, expecting(expected)))
+
+    def place(self, thread_id: str) -> ThreadKey:
+        """Where a thread is: its tenant and its id."""
+        return self._tenant, check_thread_id(thread_id)
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[State | None]:
         """The state of a checkpoint, or of the newest of a thread; None if there is none.
@@ -123,7 +141,11 @@ class StoreOperations:
         return (yield from self.checkpoints.get_metadata(self._tenant, thread_id, checkpoint_id))
 
     def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> Operation[list[CheckpointInfo]]:
-        """Checkpoints whose metadata holds ``key: value`` at the top level, newest first."""
+        """Checkpoints whose metadata has this top-level key with a value that contains this one, newest first.
+
+        A list contains each of its elements, and lists of them; an object contains objects of some of its pairs; all
+        else contains what is equal to it, as JSON: MySQL's ``JSON_CONTAINS``.
+        """
         return (yield from self.checkpoints.query_by_metadata(self._tenant, key, value, limit))
 
     def search(self, query: str, limit: int = 10) -> Operation[list[SearchHit]]:
@@ -142,7 +164,7 @@ class StoreOperations:
         damaged are left out, with a warning in the log.
 
         Returns:
-            Dicts of ``thread_id``, ``checkpoint_id`` and ``data``, most recently saved first.
+            Dicts of ``thread_id``, ``checkpoint_id``, ``updated_at`` and ``data``, most recently saved first.
         """
         return (yield from self.checkpoints.search_data(self._tenant, path, value, limit))
 
@@ -171,7 +193,7 @@ class StoreOperations:
         return (yield from self.checkpoints.forget_tenant(self._tenant))
 
 
-class CheckpointStore(AsyncStore[StoreOperations]):
+class CheckpointStore(AsyncTurns[StoreOperations]):
     """Versioned states of threads, as plain dicts, in MySQL. Every save is a checkpoint that can be loaded again.
 
     Args:
@@ -214,7 +236,7 @@ class CheckpointStore(AsyncStore[StoreOperations]):
     forget_tenant = awaited(StoreOperations.forget_tenant)
 
 
-class SyncCheckpointStore(SyncStore[StoreOperations]):
+class SyncCheckpointStore(SyncTurns[StoreOperations]):
     """`CheckpointStore` without an event loop: the same methods, blocking. Safe to share between threads.
 
     Args:

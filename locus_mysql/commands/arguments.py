@@ -48,12 +48,6 @@ def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def need_locus(what: str) -> None:
-    """Refuse a command that needs the Locus SDK where it is not installed."""
-    if find_spec("locus") is None:
-        raise SetupError(f"{what} needs the Locus SDK, which is not installed. Run pip install 'locus-mysql[locus]'.")
-
-
 def need_langgraph(what: str) -> None:
     """Refuse a command that needs LangGraph where it is not installed."""
     if find_spec("langgraph") is None:

@@ -12,8 +12,9 @@ from ..config import MySQLConfig
 from ..database.database import Database
 from ..dialect import Schema
 from ..dialect.checkpoints.tables import INFIXES
-from ..engine.bootstrap import has_tables, no_tables
+from ..engine.bootstrap import has_tables
 from ..engine.operation import Operation
+from ..errors import SchemaMismatch
 from ..versions.saver import SaverOperations
 from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, options_of
 from .tables import add_family
@@ -104,5 +105,9 @@ async def _stores_there(database: Database, family: str | None) -> list[Store]:
     asked = [store for store in stores if family in {None, store.schema.family}]
     there = [store for store in asked if await database.asynchronous.run(has_tables(store.schema))]
     if not there:
-        raise no_tables(database.config, asked[0].schema.names)
+        missing = " and no ".join(map(repr, asked[0].schema.names))
+        raise SchemaMismatch(
+            f"Database {database.config.database!r} has no table {missing}: nothing was saved there yet, or with "
+            "another --prefix. The first save makes the tables; so do the statements of `python -m locus_mysql schema`."
+        )
     return there

@@ -7,7 +7,8 @@ import asyncio
 import sys
 
 from ..config import MySQLConfig
-from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, need_langgraph, need_locus, options_of
+from ..integrations.sdk import need_locus
+from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, need_langgraph, options_of
 
 
 def add_import_locus(parser: argparse.ArgumentParser) -> None:

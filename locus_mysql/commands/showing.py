@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 
 from ..config import MySQLConfig
 from ..errors import SetupError
-from .arguments import FAILED, OK, add_connection, need_locus, options_of
+from ..integrations.sdk import need_locus
+from .arguments import FAILED, OK, add_connection, options_of
 from .signals import StopRequested
 
 T = TypeVar("T")

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from typing import Any
 
 from ..errors import InvalidInput
 from .exact_json import check_json_object
+from .pairs import index_keys
 
 THREAD_ID_LIMIT = 512
 CHECKPOINT_ID_LIMIT = 128
 TENANT_LIMIT = 128
 METADATA_LIMIT_BYTES = 65_536
-
-#: Metadata with more top-level pairs than this is found by a marker instead of by its pairs: a row of a multi-valued
-#: index holds at most 1,604 integers, measured on MySQL 9.7.
-INDEXED_PAIRS_LIMIT = 1_000
-
-#: Stands in ``metadata_keys`` for "too many pairs to index".
-TOO_MANY_PAIRS = 0
 
 
 def check_thread_id(value: object) -> str:
@@ -53,7 +45,7 @@ def check_text(value: object, what: str) -> str:
 
 
 def encode_metadata(metadata: object) -> tuple[str | None, str | None]:
-    """Metadata as the text to store, and the JSON array of its pairs' keys for the index.
+    """Metadata as the text to store, and the JSON array of its keys for the index.
 
     Raises:
         InvalidInput: It is not a dict of JSON values, holds NaN or an infinity, or is over 65,536 bytes.
@@ -75,38 +67,7 @@ def encode_metadata(metadata: object) -> tuple[str | None, str | None]:
         raise InvalidInput(
             f"Metadata is {size} bytes of JSON; the limit is {METADATA_LIMIT_BYTES}. Keep it in the state."
         )
-    if len(metadata) > INDEXED_PAIRS_LIMIT:
-        return text, json.dumps([TOO_MANY_PAIRS])
-    return text, json.dumps(sorted({pair_key(name, value) for name, value in metadata.items()}))
-
-
-def pair_key(name: str, value: Any) -> int:
-    """The 64-bit key under which one pair of metadata is indexed: the same for equal JSON values."""
-    text = json.dumps([name, _canonical(value)], sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) or 1
-
-
-def has_pair(metadata: dict[str, Any], name: str, value: Any) -> bool:
-    """Whether metadata holds exactly this pair."""
-    return name in metadata and same_json(metadata[name], value)
-
-
-def same_json(one: Any, other: Any) -> bool:
-    """Whether two values are the same JSON: 1 and 1.0 are, 1 and true are not."""
-    return bool(_canonical(one) == _canonical(other))
-
-
-def _canonical(value: Any) -> Any:
-    """A form that compares equal exactly for equal JSON values: booleans apart from numbers, 1.0 as 1."""
-    if isinstance(value, bool):
-        return ["\0bool", int(value)]
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, list):
-        return ["\0list", *map(_canonical, value)]
-    if isinstance(value, dict):
-        return {name: _canonical(item) for name, item in value.items()}
-    return value
+    return text, json.dumps(index_keys(metadata))
 
 
 def _check_id(value: object, what: str, limit: int) -> str:

@@ -9,8 +9,11 @@ from pydantic import SecretStr
 
 from ..config import ConnectionOptions, Keywords, MySQLConfig, StoreKeywords
 from ..engine.asynchronous import AsyncEngine
+from ..engine.counters import Counters
 from ..engine.synchronous import SyncEngine
 from ..errors import ConfigError
+from .stats import Stats, stats_of
+from .telemetry import Telemetry
 
 
 class Database:
@@ -38,16 +41,27 @@ class Database:
 
     def __init__(self, where: str | SecretStr | MySQLConfig | None = None, **options: Unpack[Keywords]) -> None:
         self.config = _configure(where, options)
+        self.counters = Counters()
+        self.telemetry = Telemetry(self.config)
 
     @cached_property
     def asynchronous(self) -> AsyncEngine:
         """Runs the operations of asynchronous stores."""
-        return AsyncEngine(self.config)
+        engine = AsyncEngine(self.config, self.counters)
+        self.telemetry.watch(engine)
+        return engine
 
     @cached_property
     def synchronous(self) -> SyncEngine:
         """Runs the operations of synchronous stores."""
-        return SyncEngine(self.config)
+        engine = SyncEngine(self.config, self.counters)
+        self.telemetry.watch(engine)
+        return engine
+
+    def stats(self) -> Stats:
+        """What the pools have now, and what was done since this was made, or since a fork. Asks no server."""
+        made = vars(self)  # counting makes no engine
+        return stats_of(self.counters, made.get("synchronous"), made.get("asynchronous"))
 
     def close(self) -> None:
         """Close the connections of synchronous stores; the next call of one opens new ones."""

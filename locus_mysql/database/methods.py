@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Coroutine
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, get_args, get_type_hints
 
 from ..engine.operation import Operation
 
@@ -59,10 +59,16 @@ M = TypeVar("M", bound=Callable[..., Any])
 def _dressed(method: M, operation: Callable[..., Operation[Any]]) -> M:
     functools.update_wrapper(method, operation)
     del method.__wrapped__  # type: ignore[attr-defined]  # or signatures would show the operation's
+    # Annotations as objects: as text they would be looked up among this module's names, not the operation's.
+    annotations = get_type_hints(operation, include_extras=True)
+    annotations["return"] = get_args(annotations["return"])[-1]  # what the operation returns as a generator
     signature = inspect.signature(operation)
-    returned = signature.return_annotation
-    if isinstance(returned, str) and returned.startswith("Operation["):
-        returned = returned[len("Operation[") : -1]
-    method.__signature__ = signature.replace(return_annotation=returned)  # type: ignore[attr-defined]
-    method.__annotations__ = {**operation.__annotations__, "return": returned}
+    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[
+            parameter.replace(annotation=annotations.get(name, parameter.annotation))
+            for name, parameter in signature.parameters.items()
+        ],
+        return_annotation=annotations["return"],
+    )
+    method.__annotations__ = annotations
     return method

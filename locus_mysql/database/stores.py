@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Generic, Protocol, Self, TypeVar
+from typing import ClassVar, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 from ..config import MySQLConfig
 from ..dialect import Schema
 from ..drivers.registry import find_driver
+from ..engine.counters import Counters
 from ..engine.operation import Operation
 from ..errors import ConfigError
 from .database import Database, described
@@ -22,6 +23,14 @@ class HasSchema(Protocol):
     @property
     def schema(self) -> Schema:
         """The tables they need."""
+
+
+@runtime_checkable
+class CountsCache(Protocol):
+    """Operations that remember what they loaded."""
+
+    def count_in(self, counters: Counters) -> None:
+        """Count there how often that helped."""
 
 
 O = TypeVar("O", bound=HasSchema)  # noqa: E741 - operations
@@ -42,6 +51,8 @@ class AsyncStore(Generic[O]):
 
     def __init__(self, operations: O, database: Database, *, owned: bool) -> None:
         find_driver(database.config.driver)  # a missing library is told now, not at the first call
+        if isinstance(operations, CountsCache):
+            operations.count_in(database.counters)
         self._operations = operations
         self._owned = owned
         self.database = database
@@ -57,8 +68,12 @@ class AsyncStore(Generic[O]):
             await self.database.aclose()
 
     async def _run(self, operation: Operation[T]) -> T:
-        operations = self._operations
-        return await self.database.asynchronous.run(operation, operations.schema, operations.config.ddl_mode)
+        operations, engine = self._operations, self.database.asynchronous
+        telemetry = self.database.telemetry
+        if not telemetry.wanted:
+            return await engine.run(operation, operations.schema, operations.config.ddl_mode)
+        with telemetry.call(operation, engine):
+            return await engine.run(operation, operations.schema, operations.config.ddl_mode)
 
     async def __aenter__(self) -> Self:
         return self
@@ -95,6 +110,8 @@ class SyncStore(Generic[O]):
                 f"Driver {database.config.driver!r} has no synchronous side. Use driver='pymysql' or "
                 f"'mysql-connector', or {self._awaited_class or type(self).__name__.removeprefix('Sync')}."
             )
+        if isinstance(operations, CountsCache):
+            operations.count_in(database.counters)
         self._operations = operations
         self._owned = owned
         self.database = database
@@ -110,8 +127,12 @@ class SyncStore(Generic[O]):
             self.database.close()
 
     def _run(self, operation: Operation[T]) -> T:
-        operations = self._operations
-        return self.database.synchronous.run(operation, operations.schema, operations.config.ddl_mode)
+        operations, engine = self._operations, self.database.synchronous
+        telemetry = self.database.telemetry
+        if not telemetry.wanted:
+            return engine.run(operation, operations.schema, operations.config.ddl_mode)
+        with telemetry.call(operation, engine):
+            return engine.run(operation, operations.schema, operations.config.ddl_mode)
 
     def __enter__(self) -> Self:
         return self

@@ -14,6 +14,12 @@ KEPT_S = 900
 #: A row so young that a repeated save might make it again: whoever removes it leaves its token. For the alias ``c``.
 YOUNG = f"c.created_at > UTC_TIMESTAMP(6) - INTERVAL {KEPT_S} SECOND"
 
+#: When a thread expired that has a row for a lease only.
+LEASE_ONLY = "'1970-01-01'"
+
+#: A thread on which nobody has a turn.
+IDLE = "(turn_until IS NULL OR turn_until <= UTC_TIMESTAMP(6))"
+
 #: An unnamed row that no state needs: neither its payload nor its text.
 HOLLOW = "{0}.checkpoint_id IS NULL AND {0}.base_seq IS NULL AND {0}.search_text IS NULL AND {0}.pending_text IS NULL"
 
@@ -39,6 +45,8 @@ class Statements:
             **tables,
             "LIVE": LIVE,
             "YOUNG": YOUNG,
+            "IDLE": IDLE,
+            "LEASE_ONLY": LEASE_ONLY,
             "KEPT_S": str(KEPT_S),
             "HOLLOW": {alias: HOLLOW.format(alias) for alias in ALIASES},
             "UNNAMED": {alias: UNNAMED.format(alias) for alias in ALIASES},

@@ -40,6 +40,25 @@ class Result:
     columns: int = field(default=0, compare=False)
 
 
+@dataclass(slots=True)
+class Traffic:
+    """What went over a connection since this was last cleared; a connection may have one as its ``traffic``.
+
+    Args:
+        round_trips: Packets sent that were to be answered.
+        sent_bytes: Bytes of commands, before TLS; logging in is not counted.
+        received_bytes: Bytes of answers, as those.
+    """
+
+    round_trips: int = 0
+    sent_bytes: int = 0
+    received_bytes: int = 0
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self.round_trips = self.sent_bytes = self.received_bytes = 0
+
+
 class DriverError(Exception):
     """Base of what a driver raises."""
 

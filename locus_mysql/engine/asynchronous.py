@@ -7,12 +7,13 @@ import threading
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
-from ..config import ConnectionOptions
+from ..config import ConnectionOptions, Endpoint
 from ..dialect import Schema
 from ..drivers.interface import AsyncConnection, DriverError, ServerError
 from ..drivers.registry import find_driver
 from .at_fork import tell_at_fork
 from .bootstrap import DDLMode, ensure_schema
+from .counters import Counters, PoolState
 from .operation import Batch, Operation, Results, Undone
 from .pool import AsyncPool
 from .retry import Retry, unexpected
@@ -27,10 +28,12 @@ class AsyncEngine:
 
     Args:
         config: The options.
+        counters: Where it is counted what happens, if others count there too.
     """
 
-    def __init__(self, config: ConnectionOptions) -> None:
+    def __init__(self, config: ConnectionOptions, counters: Counters | None = None) -> None:
         self._config = config
+        self._counters = counters or Counters()
         self._driver = find_driver(config.driver)
         self._topology = Topology(config.endpoints)
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPool] = WeakKeyDictionary()
@@ -57,6 +60,17 @@ class AsyncEngine:
             await self._drive(ensure_schema(self._config, schema, ddl_mode))
             self._ready.add((schema, ddl_mode))
         return await self._drive(operation)
+
+    @property
+    def server(self) -> Endpoint:
+        """The server that calls go to, as far as that is known."""
+        return self._topology.order()[0]
+
+    def pools(self) -> tuple[PoolState, ...]:
+        """The state of each event loop's pool."""
+        with self._lock:
+            pools = list(self._pools.values())
+        return tuple(pool.state() for pool in pools)
 
     async def close(self) -> None:
         """Close the connections. The next operation opens new ones."""
@@ -118,6 +132,7 @@ class AsyncEngine:
                     return await _carry_out(connection, batch, retry)
             except DriverError as error:
                 wait_s = retry.wait_after(error)
+                self._counters.retry()
             tested = True
             await asyncio.sleep(wait_s)
 
@@ -131,7 +146,7 @@ class AsyncEngine:
                     if other.is_closed():
                         stale.abort()
                         del self._pools[other]
-                pool = self._pools[loop] = AsyncPool(self._config, self._driver, self._topology)
+                pool = self._pools[loop] = AsyncPool(self._config, self._driver, self._topology, self._counters)
         return pool
 
 

@@ -8,17 +8,20 @@ or no longer the primary, all are dropped, so that no two calls pay for the same
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Generic, TypeGuard, TypeVar
 
 from ..config import ConnectionOptions
 from ..drivers.interface import AsyncConnection, ConnectionLost, Driver, DriverError, ServerError, SyncConnection
 from ..errors import PoolTimeout
+from .connection_logs import TOO_OLD, log_closed, log_dropped, log_gone, log_loss, log_opened
+from .counters import Counters, PoolState
 from .failures import READ_ONLY
 from .primary import AsyncPrimary, SyncPrimary, connect, connect_async, replaced, replaced_async
 from .reaper import REAPER
@@ -83,6 +86,9 @@ class IdleConnections(Generic[C]):
         everything, self._kept = self._kept, []
         return everything
 
+    def __len__(self) -> int:
+        return len(self._kept)
+
     def now(self) -> float:
         """The time by this pool's clock."""
         return self._clock()
@@ -110,20 +116,30 @@ def _condemns_server(error: BaseException) -> TypeGuard[DriverError]:
 
 
 class SyncPool:
-    """Connections for the threads of this process.
+    """Connections for the threads of this process. One that is freed without being closed drops them.
 
     Args:
         config: Size, timeouts and ages.
         driver: Opens connections.
         topology: What is known of the servers, if it is known to others too.
+        counters: Where it is counted what happens, if others count there too.
     """
 
-    def __init__(self, config: ConnectionOptions, driver: Driver, topology: Topology | None = None) -> None:
+    def __init__(
+        self,
+        config: ConnectionOptions,
+        driver: Driver,
+        topology: Topology | None = None,
+        counters: Counters | None = None,
+    ) -> None:
+        self._process = os.getpid()
+        self._idle: IdleConnections[SyncConnection] = IdleConnections(config)
+        self._counters = counters or Counters()
+        self._in_use = self._waiting = 0
         self._config = config
         self._driver = driver
         self._topology = topology or Topology(config.endpoints)
         self._watch = SyncWatch(self._look_for_another) if self._topology.several else None
-        self._idle: IdleConnections[SyncConnection] = IdleConnections(config)
         self._free = threading.BoundedSemaphore(config.pool_size)
         self._lock = threading.Lock()
         self._watched = False
@@ -141,8 +157,7 @@ class SyncPool:
             PoolTimeout: None became free in time.
             DriverError: None could be opened.
         """
-        if not self._free.acquire(timeout=self._config.pool_timeout_s):
-            raise pool_timeout(self._config)
+        self._wait_for_a_place()
         try:
             generation = self._generation
             connection, opened_at = self._checked(tested=tested)
@@ -152,6 +167,7 @@ class SyncPool:
                     yield connection
                 finally:
                     self._end(connection)
+                    self._counters.add(connection)
             except BaseException as error:
                 self._take_back_after(error, connection, opened_at, generation)
                 raise
@@ -161,7 +177,16 @@ class SyncPool:
             else:
                 connection.close()
         finally:
+            with self._lock:
+                self._in_use -= 1
             self._free.release()
+
+    def state(self) -> PoolState:
+        """What the pool has now."""
+        with self._lock:
+            # One that changes hands at this moment is in both places.
+            most = min(self._in_use + len(self._idle), self._config.pool_size)
+            return PoolState(most, self._in_use, self._waiting)
 
     def close(self) -> None:
         """Close what is idle now, and what is lent when it comes back. The pool can be used again."""
@@ -170,6 +195,26 @@ class SyncPool:
             kept = self._idle.take_all()
         for one in kept:
             one.connection.close()
+        log_closed((one.connection for one in kept), "the pool was closed")
+
+    def __del__(self) -> None:
+        """Drop what is idle. In a forked child it is left alone, as it is the parent's."""
+        if self._process == os.getpid():
+            for one in self._idle.take_all():
+                one.connection.abort()
+
+    def _wait_for_a_place(self) -> None:
+        if not self._free.acquire(blocking=False):
+            with self._lock:
+                self._waiting += 1
+            try:
+                if not self._free.acquire(timeout=self._config.pool_timeout_s):
+                    raise pool_timeout(self._config)
+            finally:
+                with self._lock:
+                    self._waiting -= 1
+        with self._lock:
+            self._in_use += 1
 
     def reap(self) -> float | None:
         """See `reaper.Reaped.reap`."""
@@ -178,6 +223,7 @@ class SyncPool:
             self._watched = wait_s is not None
         for one in stale:
             one.connection.close()
+        log_closed((one.connection for one in stale), TOO_OLD)
         return wait_s
 
     def _keep(self, connection: SyncConnection, opened_at: float) -> None:
@@ -206,6 +252,11 @@ class SyncPool:
         connection.abort()
         for one in kept:
             one.connection.abort()
+        if _condemns_server(error):
+            self._counters.lose(1 + len(kept))
+            log_loss(connection, error, len(kept))
+        else:
+            log_dropped(connection, error)
 
     def _checked(self, *, tested: bool) -> tuple[SyncConnection, float]:
         while True:
@@ -213,6 +264,7 @@ class SyncPool:
                 kept, doubtful, stale = self._idle.take()
             for one in stale:
                 one.connection.close()
+            log_closed((one.connection for one in stale), TOO_OLD)
             if kept is None:
                 return self._open(), self._idle.now()
             if not (doubtful or tested):
@@ -223,22 +275,26 @@ class SyncPool:
                     kept.connection.ping()
                 finally:
                     self._end(kept.connection)
-            except DriverError:
+            except DriverError as error:
                 kept.connection.abort()
-                self._drop_idle()  # else each of them might cost a time-out
+                log_gone(kept.connection, error, self._drop_idle())  # else each of them might cost a time-out
             else:
                 return kept.connection, kept.opened_at
 
     def _open(self) -> SyncConnection:
+        began = time.perf_counter()
         connection = connect(self._config, self._driver, self._topology)
         self.reached = True
+        self._counters.open_one()
+        log_opened(connection, time.perf_counter() - began)
         return connection
 
-    def _drop_idle(self) -> None:
+    def _drop_idle(self) -> int:
         with self._lock:
             kept = self._idle.take_all()
         for one in kept:
             one.connection.abort()
+        return len(kept)
 
     def _begin(self, connection: SyncConnection) -> None:
         if self._watch is not None and isinstance(connection, SyncPrimary):
@@ -260,20 +316,31 @@ class SyncPool:
 
 
 class AsyncPool:
-    """Connections for the tasks of one event loop.
+    """Connections for the tasks of one event loop. One that is freed without being closed drops them.
 
     Args:
         config: Size, timeouts and ages.
         driver: Opens connections.
         topology: What is known of the servers, if it is known to others too.
+        counters: Where it is counted what happens, if others count there too.
     """
 
-    def __init__(self, config: ConnectionOptions, driver: Driver, topology: Topology | None = None) -> None:
+    def __init__(
+        self,
+        config: ConnectionOptions,
+        driver: Driver,
+        topology: Topology | None = None,
+        counters: Counters | None = None,
+    ) -> None:
+        self._process = os.getpid()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._idle: IdleConnections[AsyncConnection] = IdleConnections(config)
+        self._counters = counters or Counters()
+        self._in_use = self._waiting = 0
         self._config = config
         self._driver = driver
         self._topology = topology or Topology(config.endpoints)
         self._watch = AsyncWatch(self._look_for_another) if self._topology.several else None
-        self._idle: IdleConnections[AsyncConnection] = IdleConnections(config)
         self._free = asyncio.BoundedSemaphore(config.pool_size)
         self._watched = False
         self._closing: asyncio.Task[None] | None = None
@@ -284,6 +351,7 @@ class AsyncPool:
     async def connection(self, *, tested: bool = False) -> AsyncIterator[AsyncConnection]:
         """As `SyncPool.connection`."""
         await self._wait_for_a_place()
+        self._in_use += 1
         try:
             generation = self._generation
             connection, opened_at = await self._checked(tested=tested)
@@ -293,6 +361,7 @@ class AsyncPool:
                     yield connection
                 finally:
                     self._end(connection)
+                    self._counters.add(connection)
             except BaseException as error:
                 self._take_back_after(error, connection, opened_at, generation)
                 raise
@@ -301,15 +370,23 @@ class AsyncPool:
             else:
                 await connection.close()
         finally:
+            self._in_use -= 1
             self._free.release()
+
+    def state(self) -> PoolState:
+        """What the pool has now. Any thread may ask."""
+        most = min(self._in_use + len(self._idle), self._config.pool_size)  # see `SyncPool.state`
+        return PoolState(most, self._in_use, self._waiting)
 
     async def close(self) -> None:
         """As `SyncPool.close`."""
         if self._watch is not None:
             self._watch.stop()
         self._generation += 1
-        for one in self._idle.take_all():
+        kept = self._idle.take_all()
+        for one in kept:
             await one.connection.close()
+        log_closed((one.connection for one in kept), "the pool was closed")
 
     def abort(self) -> None:
         """Drop what is idle without a word; for a loop that is closed."""
@@ -318,15 +395,35 @@ class AsyncPool:
         self._generation += 1
         self._drop_idle()
 
+    def __del__(self) -> None:
+        """Drop what is idle: an event loop keeps open what nobody has any more.
+
+        A pool may be freed at any place of any thread, and transports are not safe to use there, so the event loop does
+        it. In a forked child the connections are left alone, as they are the parent's.
+        """
+        if self._process != os.getpid():
+            return
+        kept = self._idle.take_all()
+        if not kept:
+            return
+        if self._loop is not None and not self._loop.is_closed():
+            with suppress(RuntimeError):  # it was closed meanwhile
+                self._loop.call_soon_threadsafe(_abort, kept)
+                return
+        _abort(kept)
+
     async def _wait_for_a_place(self) -> None:
         if not self._free.locked():
             await self._free.acquire()
             return
+        self._waiting += 1
         try:
             async with asyncio.timeout(self._config.pool_timeout_s):
                 await self._free.acquire()
         except TimeoutError:
             raise pool_timeout(self._config) from None
+        finally:
+            self._waiting -= 1
 
     def reap(self) -> None:
         """Close what is idle for too long, and call again when more will be."""
@@ -334,6 +431,7 @@ class AsyncPool:
         self._watched = wait_s is not None
         if wait_s is not None:
             self._reap_in(wait_s)
+        log_closed((one.connection for one in stale), TOO_OLD)
         if stale:
             self._closing = asyncio.get_running_loop().create_task(_close(stale))
 
@@ -342,6 +440,8 @@ class AsyncPool:
         if connection.closed:
             return
         self._idle.put(connection, opened_at)
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
         if not self._watched:
             self._watched = True
             self._reap_in(self._config.pool_idle_s + _REAP_AFTER_S)
@@ -357,16 +457,23 @@ class AsyncPool:
             self._keep(connection, opened_at)
             return
         connection.abort()
+        others = 0
         if current and _condemns_server(error) and isinstance(connection, AsyncPrimary):
             self._topology.failed(connection.endpoint, error)
             self._generation += 1
-            self._drop_idle()
+            others = self._drop_idle()
+        if _condemns_server(error):
+            self._counters.lose(1 + others)
+            log_loss(connection, error, others)
+        else:
+            log_dropped(connection, error)
 
     async def _checked(self, *, tested: bool) -> tuple[AsyncConnection, float]:
         while True:
             kept, doubtful, stale = self._idle.take()
             for one in stale:
                 await one.connection.close()
+            log_closed((one.connection for one in stale), TOO_OLD)
             if kept is None:
                 return await self._open(), self._idle.now()
             if not (doubtful or tested):
@@ -377,9 +484,9 @@ class AsyncPool:
                     await kept.connection.ping()
                 finally:
                     self._end(kept.connection)
-            except DriverError:
+            except DriverError as error:
                 kept.connection.abort()
-                self._drop_idle()  # else each of them might cost a time-out
+                log_gone(kept.connection, error, self._drop_idle())  # else each of them might cost a time-out
             except BaseException:
                 kept.connection.abort()
                 raise
@@ -387,13 +494,17 @@ class AsyncPool:
                 return kept.connection, kept.opened_at
 
     async def _open(self) -> AsyncConnection:
+        began = time.perf_counter()
         connection = await connect_async(self._config, self._driver, self._topology)
         self.reached = True
+        self._counters.open_one()
+        log_opened(connection, time.perf_counter() - began)
         return connection
 
-    def _drop_idle(self) -> None:
-        for one in self._idle.take_all():
-            one.connection.abort()
+    def _drop_idle(self) -> int:
+        kept = self._idle.take_all()
+        _abort(kept)
+        return len(kept)
 
     def _begin(self, connection: AsyncConnection) -> None:
         if self._watch is not None and isinstance(connection, AsyncPrimary):
@@ -418,6 +529,11 @@ def _reap(reference: weakref.ref[AsyncPool]) -> None:
     pool = reference()
     if pool is not None:
         pool.reap()
+
+
+def _abort(kept: list[Kept[AsyncConnection]]) -> None:
+    for one in kept:
+        one.connection.abort()
 
 
 async def _close(kept: list[Kept[AsyncConnection]]) -> None:

@@ -33,6 +33,7 @@ class SyncPrimary:
         self.endpoint = endpoint
         self.server_version = connection.server_version
         self.max_allowed_packet = connection.max_allowed_packet
+        self.traffic = getattr(connection, "traffic", None)
 
     @property
     def closed(self) -> bool:
@@ -71,6 +72,7 @@ class AsyncPrimary:
         self.endpoint = endpoint
         self.server_version = connection.server_version
         self.max_allowed_packet = connection.max_allowed_packet
+        self.traffic = getattr(connection, "traffic", None)
 
     @property
     def closed(self) -> bool:

@@ -11,6 +11,7 @@ from ..config import ConnectionOptions
 from ..drivers.interface import ConnectionLost, DriverError, ServerError
 from ..errors import LocusMySQLError
 from .failures import DUPLICATE, GUARD_FAILED, INTERRUPTED, explain, may_pass
+from .logs import CONFLICTS, RETRIES, told
 from .operation import Duplicate, Outdated, Undone
 from .topology import NoPrimary
 
@@ -70,6 +71,7 @@ class Retry:
             if self.fate_unknown and not self._was_refused:
                 self._was_refused = True  # most likely by our own earlier try, which is looked for next
                 return 0.0
+            CONFLICTS.info("Another writer was faster: %s. The call goes on from what that one wrote.", told(error))
             if error.errno == DUPLICATE:
                 raise Duplicate(*_key_of(error.message), error.message) from error
             raise Outdated(error.message, fate_unknown=self.fate_unknown) from error
@@ -82,6 +84,7 @@ class Retry:
         hopeless = not may_pass(error, self._config) or (nobody_answered and not self._reached)
         if hopeless or self._clock() + wait_s > self._deadline:
             raise explain(error, self._config) from error
+        RETRIES.info("A batch is sent again in %.0f ms: %s.", wait_s * 1_000, told(error))
         return wait_s
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from typing import TypeVar
 
-from ..config import ConnectionOptions
+from ..config import ConnectionOptions, Endpoint
 from ..dialect import Schema
 from ..drivers.interface import DriverError, ServerError, SyncConnection
 from ..drivers.registry import find_driver
 from .at_fork import tell_at_fork
 from .bootstrap import DDLMode, ensure_schema
+from .counters import Counters, PoolState
 from .operation import Batch, Operation, Results, Undone
 from .pool import SyncPool
 from .retry import Retry, unexpected
@@ -25,13 +26,15 @@ class SyncEngine:
 
     Args:
         config: The options.
+        counters: Where it is counted what happens, if others count there too.
     """
 
-    def __init__(self, config: ConnectionOptions) -> None:
+    def __init__(self, config: ConnectionOptions, counters: Counters | None = None) -> None:
         self._config = config
+        self._counters = counters or Counters()
         self._driver = find_driver(config.driver)
         self._topology = Topology(config.endpoints)
-        self._pool = SyncPool(config, self._driver, self._topology)
+        self._pool = SyncPool(config, self._driver, self._topology, self._counters)
         self._abandoned: list[object] = []
         self._ready: set[tuple[Schema, DDLMode]] = set()
         tell_at_fork(self)
@@ -52,6 +55,15 @@ class SyncEngine:
             self._ready.add((schema, ddl_mode))
         return self._drive(operation)
 
+    @property
+    def server(self) -> Endpoint:
+        """The server that calls go to, as far as that is known."""
+        return self._topology.order()[0]
+
+    def pools(self) -> tuple[PoolState]:
+        """The state of the pool, the only one."""
+        return (self._pool.state(),)
+
     def close(self) -> None:
         """Close the connections. The next operation opens new ones."""
         self._pool.close()
@@ -59,7 +71,7 @@ class SyncEngine:
     def begin_in_child(self) -> None:
         """After a fork: leave the parent's pool alone. It is not freed, as freeing might speak on its connections."""
         self._abandoned.append(self._pool)
-        self._pool = SyncPool(self._config, self._driver, self._topology)
+        self._pool = SyncPool(self._config, self._driver, self._topology, self._counters)
 
     def _drive(self, operation: Operation[T]) -> T:
         retry = Retry(self._config, reached_before=self._pool.reached)
@@ -95,6 +107,7 @@ class SyncEngine:
                     return _carry_out(connection, batch, retry)
             except DriverError as error:
                 wait_s = retry.wait_after(error)
+                self._counters.retry()
             tested = True
             time.sleep(wait_s)
 

@@ -6,6 +6,7 @@ server that takes writes and, where that can be asked, is a working member of it
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 
@@ -13,6 +14,9 @@ from ..config import ConnectionOptions, Endpoint
 from ..dialect import Statement
 from ..dialect.servers import MEMBERS, NO_LONGER_WRITTEN, WRITES
 from ..drivers.interface import ConnectionLost, DriverError, Result, ServerError
+
+#: Which server is the primary. First found: INFO. Another than before: WARNING.
+_LOG = logging.getLogger("locus_mysql.servers")
 
 #: A server that did not answer is tried after the others for this long, in seconds.
 SUSPECTED_FOR_S = 30.0
@@ -66,6 +70,7 @@ class Topology:
         self._endpoints = endpoints
         self._clock = clock
         self._primary: Endpoint | None = None
+        self._latest: Endpoint | None = None  # also while it is not known whether it still is
         self._suspected: dict[Endpoint, float] = {}
         self._members_are_told = True
 
@@ -91,7 +96,12 @@ class Topology:
 
     def is_primary(self, endpoint: Endpoint) -> None:
         """Take note that the server is the primary."""
-        self._primary = endpoint
+        if endpoint != self._latest:
+            if self._latest is None:
+                _LOG.info("The primary is MySQL at %s.", endpoint)
+            else:
+                _LOG.warning("Calls moved to another primary: from MySQL at %s to %s.", self._latest, endpoint)
+        self._primary = self._latest = endpoint
         self._suspected = {one: since for one, since in self._suspected.items() if one != endpoint}
 
     def failed(self, endpoint: Endpoint, error: DriverError) -> None:

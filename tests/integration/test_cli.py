@@ -61,11 +61,15 @@ def test_health_tells_of_a_server_that_serves(
     assert "threads  1 of tenant 'default'" in told
 
 
-def test_health_of_a_database_without_tables_fails_and_makes_none(
-    dsn: str, config: MySQLConfig, run_sql: RunSql, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("command", [["health"], ["vacuum", "--older-than-days", "1"]])
+def test_without_tables_a_command_says_how_they_are_made_and_makes_none(
+    command: list[str], dsn: str, config: MySQLConfig, run_sql: RunSql, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["health", "--dsn", dsn]) == 1
-    assert "has no table 'locus_threads'" in capsys.readouterr().err
+    assert cli.main([*command, "--dsn", dsn]) == 1
+    told = capsys.readouterr().err
+    assert "has no table 'locus_threads'" in told
+    assert "The first save makes the tables" in told
+    assert "ddl_mode" not in told  # it is at 'create' already
     assert run_sql(f"SHOW TABLES FROM {config.database}") == ()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import gc
+import logging
 import re
 import types
 from collections.abc import Callable, Iterator
@@ -19,9 +20,12 @@ from locus.core.messages import Message
 from locus.core.state import AgentState
 from locus.memory import registry
 from locus.testing import ScriptedModel
+from opentelemetry import trace
+from opentelemetry.util._once import Once
 
 import locus_mysql
 from locus_mysql import MySQLConfig
+from locus_mysql.database import spans
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
 
 from .langgraph.graphs import chat
@@ -91,6 +95,19 @@ def restored_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_CHECKPOINTERS", dict(registry._CHECKPOINTERS))
 
 
+@pytest.fixture
+def restored_telemetry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Put back afterwards what an example says to loggers, and to OpenTelemetry, which hears it once in a process."""
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
+    monkeypatch.setattr(spans, "_made", None)
+    loggers = [logging.getLogger(name) for name in (None, "locus_mysql", "locus_mysql.connections")]
+    levels = [logger.level for logger in loggers]
+    yield
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
+
+
 def at_server(code: str, dsn: str) -> str:
     """The code with the example DSN replaced by a real one."""
 
@@ -117,6 +134,7 @@ def test_an_example_runs_as_it_stands(
     dsn: str,
     monkeypatch: pytest.MonkeyPatch,
     restored_registry: None,
+    restored_telemetry: None,
 ) -> None:
     monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn)
     run(at_server(example.code, dsn), example.place, example.names)

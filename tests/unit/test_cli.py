@@ -5,11 +5,9 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 
-from locus_mysql.commands import arguments
 from locus_mysql.commands import main as cli
 from locus_mysql.development.demo.display import Screen, size
 
@@ -89,20 +87,6 @@ def test_no_error_repeats_the_password_of_a_dsn(command: str, capsys: pytest.Cap
         assert told.err.startswith("locus-mysql: ")
         assert "hunter2" not in told.err + told.out
         assert "Traceback" not in told.err
-
-
-@pytest.mark.parametrize("command", ["demo", "import-locus"])
-def test_commands_that_need_locus_say_so(
-    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    find = arguments.find_spec
-
-    def without_locus(name: str) -> Any:
-        return None if name == "locus" else find(name)
-
-    monkeypatch.setattr(arguments, "find_spec", without_locus)
-    assert cli.main([command, "--dsn", "mysql://root@127.0.0.1:1/app"]) == 1
-    assert "pip install 'locus-mysql[locus]'" in capsys.readouterr().err
 
 
 def test_the_module_runs_and_its_help_names_every_command() -> None:

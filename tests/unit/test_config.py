@@ -64,6 +64,8 @@ GOOD: list[tuple[str, Any, Any]] = [
     ("pool_idle_s", 3, 3.0),
     ("pool_max_age_s", 3, 3.0),
     ("retry_deadline_s", 0, 0.0),
+    ("slow_ms", None, None),
+    ("slow_ms", "250", 250.0),
     ("ttl_s", 60, 60.0),
     ("keep_checkpoints", 1, 1),
     ("search", "off", False),
@@ -243,11 +245,27 @@ def test_a_dsn_says_user_password_host_port_and_database() -> None:
     assert config == MySQLConfig(host="db.example.com", port=3307, user="agent", password="pw", database="app")
 
 
-@pytest.mark.parametrize("dsn", ["mysql://", "mysql://localhost", "mysql:///", "mysql://localhost/"])
-def test_what_a_dsn_leaves_out_keeps_its_default(dsn: str) -> None:
-    config = from_dsn(dsn)
+def test_what_a_dsn_leaves_out_keeps_its_default() -> None:
+    config = from_dsn("mysql:///app")
     assert config.endpoints == MySQLConfig().endpoints
-    assert (config.user, config.database) == ("root", "locus")
+    assert (config.user, config.database) == ("root", "app")
+
+
+@pytest.mark.parametrize("dsn", ["mysql://", "mysql://u:secret@localhost", "mysql:///", "mysql://localhost/?port=1"])
+def test_a_dsn_without_a_database_is_refused_unless_it_is_given(dsn: str) -> None:
+    with pytest.raises(ConfigError, match=r"names no database.* give database=") as caught:
+        from_dsn(dsn)
+    assert "secret" not in str(caught.value)
+    assert MySQLConfig(dsn=dsn, database="app").database == "app"
+    for environment, options in [
+        ({}, {"dsn": dsn}),
+        ({"LOCUS_MYSQL_DSN": dsn}, {}),
+        ({"LOCUS_MYSQL_DSN": dsn}, {"user": "a"}),
+    ]:
+        with pytest.raises(ConfigError, match="names no database"):
+            MySQLConfig.from_env(environment, **options)
+        assert MySQLConfig.from_env({**environment, "LOCUS_MYSQL_DATABASE": "app"}, **options).database == "app"
+        assert MySQLConfig.from_env(environment, **options, database="app").database == "app"
 
 
 def test_percent_encoding_is_honoured_everywhere() -> None:

@@ -6,6 +6,7 @@ import argparse
 import ast
 import inspect
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import locus_mysql
 from locus_mysql import errors
 from locus_mysql.commands.main import _parser, main
 from locus_mysql.config import MySQLConfig
+from locus_mysql.database.stats import Stats
 from locus_mysql.database.stores import AsyncStore
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -112,6 +114,14 @@ def test_the_store_has_the_first_groups_of_methods(name: str) -> None:
     assert set().union(*groups) == public(getattr(locus_mysql, name)) - {"config"}
 
 
+@pytest.mark.parametrize("name", ["MemoryStore", "SyncMemoryStore"])
+def test_the_table_of_methods_of_memories_is_the_store(name: str) -> None:
+    found = {
+        code(method.strip()) for _, cell in rows(section("Methods", "docs/memories.md")) for method in cell.split(",")
+    }
+    assert found == public(getattr(locus_mysql, name)) - {"config", "close", "run", "embed_texts", "database"}
+
+
 def test_the_table_of_commands_is_the_command_line() -> None:
     (commands,) = (action for action in _parser()._actions if isinstance(action, argparse._SubParsersAction))
     assert [code(name) for name, _ in rows(section("Commands", "docs/commands.md"))] == list(commands.choices)
@@ -127,9 +137,9 @@ def test_the_table_of_errors_is_all_that_can_be_raised() -> None:
     table = rows(section("Errors", "docs/errors.md"))
     assert {code(name) for name, *_ in table} == raised - groups
     order = [getattr(errors, code(name)) for name, *_ in table]
-    assert [issubclass(error, errors.UsageError) for error in order] == [True] * 5 + [False] * (len(order) - 5)
-    assert [issubclass(error, errors.SetupError) for error in order[5:13]] == [True] * 8
-    assert not any(issubclass(error, errors.SetupError) for error in order[13:])
+    assert [issubclass(error, errors.UsageError) for error in order] == [True] * 6 + [False] * (len(order) - 6)
+    assert [issubclass(error, errors.SetupError) for error in order[6:15]] == [True] * 9
+    assert not any(issubclass(error, errors.SetupError) for error in order[15:])
 
 
 def test_the_extras_are_those_of_the_package() -> None:
@@ -247,3 +257,20 @@ def test_the_main_classes_show_an_example(name: str) -> None:
 
 def test_the_changelog_has_this_version() -> None:
     assert f"## [{locus_mysql.__version__}]" in read("CHANGELOG.md")
+
+
+def test_the_table_of_loggers_is_all_there_are() -> None:
+    table = [code(name) for name, _ in rows(section("Logs", "docs/observability.md"))]
+    named = set()
+    for path in (ROOT / "locus_mysql").rglob("*.py"):
+        named |= set(re.findall(r"getLogger\(([^)]*)\)", path.read_text(encoding="utf-8")))
+    assert {f'"{name}"' for name in table} == named - {'"locus"'}  # the demo quiets Locus
+
+
+def test_the_table_of_numbers_is_all_that_stats_tell() -> None:
+    table = [re.findall(r"`(\w+)`", names) for names, _ in rows(section("Numbers", "docs/observability.md"))]
+    assert [name for names in table for name in names] == sorted(
+        (field.name for field in fields(Stats)), key=[name for names in table for name in names].index
+    )
+    for field in fields(Stats):
+        assert re.search(rf"^ +{field.name}: ", Stats.__doc__ or "", re.MULTILINE)

@@ -16,7 +16,14 @@ import locus_mysql
 FOREIGN = ("mysql", "pymysql", "aiomysql", "asyncmy", "locus", "langgraph", "langchain_core", "cryptography")
 
 #: Names that need Locus.
-OF_LOCUS = {"MySQLCheckpointer", "SyncMySQLCheckpointer", "mysql_checkpointer", "register"}
+OF_LOCUS = {
+    "MySQLCheckpointer",
+    "MySQLMemory",
+    "SyncMySQLCheckpointer",
+    "SyncMySQLMemory",
+    "mysql_checkpointer",
+    "register",
+}
 
 
 def run(code: str) -> Any:

@@ -13,6 +13,7 @@ from .saving import CheckpointStatements
 from .settled import SettledStatements
 from .tables import Kind, checkpoint_schema, table_names
 from .threads import ThreadStatements
+from .turns import TurnStatements
 
 
 class CheckpointDialect(Dialect):
@@ -65,3 +66,8 @@ class CheckpointDialect(Dialect):
     def settled(self) -> SettledStatements:
         """Recognising operations that were carried out though their answer was lost."""
         return SettledStatements(self._tables)
+
+    @cached_property
+    def turns(self) -> TurnStatements:
+        """Taking turns on a thread, and what a save relies on."""
+        return TurnStatements(self._tables)

@@ -20,14 +20,14 @@ SELECT t.thread_id, t.updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
 
 EXPIRED = """
 SELECT t.tenant, t.thread_id FROM {threads} t
- WHERE t.expires_at <= UTC_TIMESTAMP(6)
+ WHERE t.expires_at <= UTC_TIMESTAMP(6) AND {IDLE}
  ORDER BY t.expires_at
  LIMIT %s
 """
 
 EXPIRED_OF_TENANT = """
 SELECT t.tenant, t.thread_id FROM {threads} t
- WHERE t.tenant = %s AND t.expires_at <= UTC_TIMESTAMP(6)
+ WHERE t.tenant = %s AND t.expires_at <= UTC_TIMESTAMP(6) AND {IDLE}
  ORDER BY t.expires_at
  LIMIT %s
 """
@@ -142,7 +142,9 @@ DELETE c FROM {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s AND t.expires_at <= UTC_TIMESTAMP(6)
 """
 
-DROP_EXPIRED = "DELETE FROM {threads} WHERE tenant = %s AND thread_id = %s AND expires_at <= UTC_TIMESTAMP(6)"
+DROP_EXPIRED = """
+DELETE FROM {threads} WHERE tenant = %s AND thread_id = %s AND expires_at <= UTC_TIMESTAMP(6) AND {IDLE}
+"""
 
 LOCK_BOTH = """
 SELECT t.thread_id FROM {threads} t WHERE t.tenant = %s AND t.thread_id IN (%s, %s) ORDER BY t.thread_id FOR UPDATE
@@ -156,12 +158,21 @@ SELECT CAST(IF(COUNT(*) = 1 AND NOT EXISTS ({landed}), '1', '') AS JSON) FROM {t
    FOR UPDATE
 """
 
+# A destination that has expired, and on which somebody has a turn, is still there: its row is made the copy's.
+COPY_INTO_LEASED = """
+UPDATE {threads} d
+  JOIN {threads} t ON t.tenant = d.tenant AND t.thread_id = %s
+   SET d.last_seq = t.last_seq, d.first_seq = t.first_seq, d.version = UUID_TO_BIN(UUID()), d.created_at = t.created_at,
+       d.updated_at = UTC_TIMESTAMP(6), d.expires_at = UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
+ WHERE d.tenant = %s AND d.thread_id = %s AND d.expires_at <= UTC_TIMESTAMP(6)
+"""
+
 COPY_THREAD = """
 INSERT INTO {threads} (tenant, thread_id, last_seq, first_seq, version, created_at, updated_at, expires_at)
 SELECT t.tenant, %s, t.last_seq, t.first_seq, UUID_TO_BIN(UUID()), t.created_at, UTC_TIMESTAMP(6),
        UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
   FROM {threads} t
- WHERE t.tenant = %s AND t.thread_id = %s
+ WHERE t.tenant = %s AND t.thread_id = %s AND ROW_COUNT() = 0
 """
 
 COPY_ROWS = """
@@ -268,6 +279,7 @@ class MaintenanceStatements(Statements):
             Statement(self._text(SETTLE_EXPIRED), (tenant, destination)),
             Statement(self._text(DELETE_EXPIRED), (tenant, destination)),
             Statement(self._text(DROP_EXPIRED), (tenant, destination)),
+            Statement(self._text(COPY_INTO_LEASED), (source, ttl_us, tenant, destination)),
             Statement(self._text(COPY_THREAD), (destination, ttl_us, tenant, source)),
             Statement(self._text(COPY_ROWS), (destination, tenant, source)),
         )

@@ -22,7 +22,7 @@ LAYOUT_VERSION = 1
 
 # One row per thread. It is locked by every write to the thread, so writers of one thread wait for each other.
 # last_seq rises with every save. version is random and another after every write: who knows it knows the thread as it
-# is. Rows of checkpoints below first_seq were left behind by an expiry.
+# is. Rows of checkpoints below first_seq were left behind by an expiry. turn_token has the turn until turn_until.
 THREADS = """
 (
   tenant      VARCHAR(128)    NOT NULL,
@@ -33,6 +33,8 @@ THREADS = """
   created_at  DATETIME(6)     NOT NULL,
   updated_at  DATETIME(6)     NOT NULL,
   expires_at  DATETIME(6)     NULL,
+  turn_token  BINARY(16)      NULL,
+  turn_until  DATETIME(6)     NULL,
   PRIMARY KEY (tenant, thread_id),
   KEY recent (tenant, updated_at),
   KEY expiry (expires_at)

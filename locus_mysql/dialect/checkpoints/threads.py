@@ -48,11 +48,11 @@ UPDATE {threads}
  WHERE tenant = %s AND thread_id = %s
 """
 
-# The same for a thread that has expired, or has not been saved to for longer than this.
+# The same for a thread that has expired, or has not been saved to for longer than this, and on which nobody has a turn.
 LOCK_IDLE = """
 UPDATE {threads} SET version = %s
  WHERE tenant = %s AND thread_id = %s
-   AND (expires_at <= UTC_TIMESTAMP(6) OR updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND)
+   AND (expires_at <= UTC_TIMESTAMP(6) OR updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND) AND {IDLE}
 """
 
 # The same if nobody has written to the thread since its version was this.
@@ -66,7 +66,8 @@ HELD = "SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)"
 # while the second one waited for the lock; or the first one arrives late, when the second has been carried out.
 HELD_ONCE = "SELECT CAST(IF(ROW_COUNT() > 0 AND NOT EXISTS ({landed}), '1', '') AS JSON)"
 
-# A thread's row for checkpoints that have none. Their order is that of their seqs.
+# A thread's row for checkpoints that have none, or one for a lease only. Their order is that of their seqs. The
+# assignments run left to right.
 ADOPT = """
 INSERT INTO {threads} (tenant, thread_id, last_seq, first_seq, version, created_at, updated_at, expires_at)
 SELECT found.tenant, found.thread_id, found.newest, found.oldest, %s, found.created_at, UTC_TIMESTAMP(6),
@@ -76,7 +77,9 @@ SELECT found.tenant, found.thread_id, found.newest, found.oldest, %s, found.crea
          WHERE c.tenant = %s AND c.thread_id = %s
          GROUP BY c.tenant, c.thread_id) AS found
     ON DUPLICATE KEY UPDATE
-       last_seq = GREATEST(last_seq, found.newest), version = %s
+       first_seq  = IF(expires_at = {LEASE_ONLY}, found.oldest, first_seq),
+       expires_at = IF(expires_at = {LEASE_ONLY}, UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND, expires_at),
+       last_seq   = GREATEST(last_seq, found.newest), version = %s
 """
 
 # Threads whose checkpoints have no thread's row. No statement here leaves any behind, but damage may.
@@ -84,6 +87,7 @@ ORPHANED = """
 SELECT DISTINCT c.thread_id
   FROM {checkpoints} c
   LEFT JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+                       AND (t.expires_at IS NULL OR t.expires_at <> {LEASE_ONLY})
  WHERE c.tenant = %s AND t.thread_id IS NULL
  LIMIT %s
 """
@@ -172,7 +176,7 @@ class ThreadStatements(Statements):
 
     def adopt(self, tenant: str, thread_id: str, version: bytes, ttl_us: int | None) -> Statement:
         """See to it that the thread's row covers all its checkpoints."""
-        return Statement(self._text(ADOPT), (version, ttl_us, tenant, thread_id, version))
+        return Statement(self._text(ADOPT), (version, ttl_us, tenant, thread_id, ttl_us, version))
 
     def orphaned(self, tenant: str, limit: int) -> Statement:
         """Ids of threads that have checkpoints but no row of their own."""

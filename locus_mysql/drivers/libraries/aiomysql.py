@@ -15,6 +15,11 @@ from .pymysql import PyMySQLConnection
 class AiomysqlConnection(AsyncAdapter):
     """A connection of aiomysql."""
 
+    @classmethod
+    def load(cls) -> None:
+        """See `AsyncAdapter.load`."""
+        _connection_class()
+
     async def log_in(self) -> None:
         """See `AsyncAdapter.log_in`."""
         config, endpoint = self.config, self.endpoint

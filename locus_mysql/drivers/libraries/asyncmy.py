@@ -14,6 +14,11 @@ from ..wire.awaited import AsyncAdapter
 class AsyncmyConnection(AsyncAdapter):
     """A connection of asyncmy."""
 
+    @classmethod
+    def load(cls) -> None:
+        """See `AsyncAdapter.load`."""
+        import asyncmy.connection  # noqa: F401
+
     async def log_in(self) -> None:
         """See `AsyncAdapter.log_in`."""
         from asyncmy.connection import Connection

@@ -59,6 +59,13 @@ class BlockingConnection(SyncAdapter):
 class AwaitedConnection(AsyncAdapter):
     """A connection of Connector/Python's asynchronous side."""
 
+    @classmethod
+    def load(cls) -> None:
+        """See `AsyncAdapter.load`."""
+        from ..login.mysql_connector_hooks import awaited_class
+
+        awaited_class()
+
     async def log_in(self) -> None:
         """See `AsyncAdapter.log_in`."""
         from ..login.mysql_connector_hooks import awaited_class

@@ -10,7 +10,7 @@ from typing import Any
 from ...config import ConnectionOptions, Endpoint
 from ...dialect.statement import Statement
 from ..failures import ends_connection, translate
-from ..interface import ConnectionLost, Result
+from ..interface import ConnectionLost, Result, Traffic
 from ..login.plain_login import check_plugin
 from ..login.tls import NoTLSOffered
 from . import session
@@ -35,6 +35,7 @@ class Adapter(ABC):
         self.server_version = ""
         self.max_allowed_packet = _PACKET_UNTIL_KNOWN
         self.closed = False
+        self.traffic = Traffic()
         self.config = config
         self.endpoint = endpoint
         self.tls = tls

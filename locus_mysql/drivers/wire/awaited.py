@@ -13,18 +13,20 @@ from ...config import ConnectionOptions, Endpoint
 from ...dialect.statement import Statement
 from ..failures import translate
 from ..interface import ConnectionLost, Result
-from ..login.tls import NoTLSOffered, no_tls, tls_attempts
+from ..login.tls import NoTLSOffered, no_tls, tls_attempts, tls_context
 from . import session
 from .adapter import Adapter, as_loss
 from .commands import PING, QUIT, query
 from .conversation import Conversation
 from .sockets import abort_transport, configure, guard_at_fork, unread_check
+from .threaded import Worker
 
 
 class AsyncAdapter(Adapter):
     """Base of the adapters of libraries on asyncio. One belongs to the event loop that opened it."""
 
     _conversation: Conversation
+    _loaded = False
 
     def __init__(self, config: ConnectionOptions, endpoint: Endpoint, tls: ssl.SSLContext | None) -> None:
         super().__init__(config, endpoint, tls)
@@ -34,6 +36,7 @@ class AsyncAdapter(Adapter):
     @classmethod
     async def open(cls, config: ConnectionOptions, endpoint: Endpoint) -> Self:
         """Connect, log in and set the session up."""
+        await cls._load_in_thread(config)
         cancelled_before = _cancellations()
         connected_by = asyncio.get_running_loop().time() + config.connect_timeout_s
         for tls in tls_attempts(config, endpoint):
@@ -44,7 +47,7 @@ class AsyncAdapter(Adapter):
                     configure(connection.socket())
                     guard_at_fork(connection)
                     connection._conversation = Conversation(
-                        connection.transport(), connection._loop, unread_check(connection.socket())
+                        connection.transport(), connection._loop, unread_check(connection.socket()), connection.traffic
                     )
                     results = await connection._send_each(connection.packets(session.SETUP))
                 connection.check_results(session.SETUP, results)
@@ -62,6 +65,27 @@ class AsyncAdapter(Adapter):
                 raise
             return connection
         raise no_tls(config, endpoint)
+
+    @classmethod
+    async def _load_in_thread(cls, config: ConnectionOptions) -> None:
+        """Do in a thread what takes long the first time, so that the event loop goes on meanwhile."""
+        if cls._loaded:
+            return
+
+        def load() -> None:
+            import encodings.idna  # noqa: F401 - for the names of hosts
+
+            cls.load()
+            if config.ssl_mode != "DISABLED":
+                tls_context(config)
+
+        worker = Worker("locus-mysql imports")
+        try:
+            with suppress(Exception):  # whatever it is, it comes again, and is told then
+                await asyncio.wrap_future(worker.submit(load))
+        finally:
+            worker.stop()
+        cls._loaded = True
 
     async def execute(self, statements: Sequence[Statement]) -> list[Result]:
         """See `interface.AsyncConnection.execute`."""
@@ -133,6 +157,11 @@ class AsyncAdapter(Adapter):
             raise ConnectionLost(
                 f"The connection to MySQL at {self.endpoint} belongs to another event loop and was dropped."
             )
+
+    @classmethod
+    @abstractmethod
+    def load(cls) -> None:
+        """Import the library."""
 
     @abstractmethod
     def transport(self) -> Any:

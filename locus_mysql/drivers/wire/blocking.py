@@ -125,6 +125,9 @@ class SyncAdapter(Adapter):
         sent_by = monotonic() + self.write_s
         sock.deadline = sent_by if sent_by < deadline else deadline
         sock.sendall(command.wire)
+        traffic = self.traffic
+        traffic.round_trips += 1
+        traffic.sent_bytes += len(command.wire)
         heard_by = monotonic() + self.read_s
         sock.deadline = heard_by if heard_by < deadline else deadline
         reader = ResultReader(command.answer_number)
@@ -133,6 +136,7 @@ class SyncAdapter(Adapter):
             count = sock.recv_into(inbox.room())
             if not count:
                 raise ConnectionResetError("the server closed the connection")
+            traffic.received_bytes += count
             complete = inbox.received(count, reader)
         return reader.results
 

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from ..interface import Result
+from ..interface import Result, Traffic
 from .commands import Command
 from .inbox import Inbox
 from .results import ResultReader, unasked
@@ -23,10 +23,14 @@ class Conversation(asyncio.BufferedProtocol):
         transport: Logged in, with no command under way.
         loop: The event loop it belongs to.
         unread: Tells whether something has come in that the event loop has not read yet.
+        traffic: Where it is counted what is sent and received.
     """
 
-    def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop, unread: Callable[[], object]) -> None:
+    def __init__(
+        self, transport: Any, loop: asyncio.AbstractEventLoop, unread: Callable[[], object], traffic: Traffic
+    ) -> None:
         self._transport = transport
+        self._traffic = traffic
         self._loop = loop
         self._unread = unread
         self._reader: ResultReader | None = None
@@ -56,6 +60,8 @@ class Conversation(asyncio.BufferedProtocol):
         timer = self._loop.call_at(deadline, self._end, TimeoutError())
         try:
             self._transport.write(command.wire)
+            self._traffic.round_trips += 1
+            self._traffic.sent_bytes += len(command.wire)
             await answered
         finally:
             timer.cancel()
@@ -78,6 +84,7 @@ class Conversation(asyncio.BufferedProtocol):
             # Such as the server's word that it closes an idle connection.
             self._refuse(unasked(bytes(self._inbox.room()[:nbytes])))
             return
+        self._traffic.received_bytes += nbytes
         try:
             complete = self._inbox.received(nbytes, reader)
         except Exception as error:

@@ -71,6 +71,8 @@ class ThreadedConnection:
         self._blocking = blocking
         self.server_version = blocking.server_version
         self.max_allowed_packet = blocking.max_allowed_packet
+        self.traffic = blocking.traffic
+        self.endpoint = blocking.endpoint
 
     @classmethod
     async def open(

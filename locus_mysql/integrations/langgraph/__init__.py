@@ -1,4 +1,4 @@
-"""LangGraph's checkpointers on MySQL: `AsyncMySQLSaver` and `MySQLSaver`."""
+"""LangGraph's checkpointers and stores on MySQL."""
 
 try:
     import langgraph.checkpoint.base  # noqa: F401 - tells whether it is installed
@@ -7,12 +7,19 @@ except ModuleNotFoundError as error:
         raise
     from ...errors import SetupError
 
-    raise SetupError(
-        "LangGraph is not installed, which these savers are for: pip install 'locus-mysql[langgraph]'"
-    ) from error
+    raise SetupError("LangGraph is not installed, which this is for: pip install 'locus-mysql[langgraph]'") from error
 
 from .asynchronous import AsyncMySQLSaver
 from .copying import CopySummary, acopy_checkpoints, copy_checkpoints
+from .store import AsyncMySQLStore, MySQLStore
 from .synchronous import MySQLSaver
 
-__all__ = ["AsyncMySQLSaver", "CopySummary", "MySQLSaver", "acopy_checkpoints", "copy_checkpoints"]
+__all__ = [
+    "AsyncMySQLSaver",
+    "AsyncMySQLStore",
+    "CopySummary",
+    "MySQLSaver",
+    "MySQLStore",
+    "acopy_checkpoints",
+    "copy_checkpoints",
+]

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any, Protocol, TypeAlias, Unpack, cast, runtime_checkable
 
 from pydantic import SecretStr
 
-from ...checkpoints.records import CheckpointInfo
+from ...checkpoints.conditions import Expected
 from ...checkpoints.store import State, StoreOperations
 from ...config import Keywords, MySQLConfig
 from ...database.database import Database, share
 from ...database.methods import awaited, blocking
 from ...database.stores import AsyncStore, SyncStore
 from ...engine.operation import Operation
+from ...errors import ConfigError
+from .built_in import as_glob, as_returned, own_options
+
+Where: TypeAlias = str | SecretStr | MySQLConfig | Database | None
+
+
+class BackendKeywords(Keywords, total=False):
+    """The options as keywords, for type checkers, with the built-in backend's name for one of them."""
+
+    max_pool_size: int
+
+
+@runtime_checkable
+class AgentsState(Protocol):
+    """The state of a Locus agent, told without importing Locus."""
+
+    def to_checkpoint(self) -> dict[str, Any]:
+        """The state as a dict of JSON values."""
 
 
 class BackendOperations(StoreOperations):
@@ -24,6 +42,40 @@ class BackendOperations(StoreOperations):
 
     def __init__(self, config: MySQLConfig) -> None:
         super().__init__(config.model_copy(update={"keep_checkpoints": 1}), "current")
+
+    def save(
+        self,
+        thread_id: str | AgentsState,
+        data: State | AgentsState | str,
+        checkpoint_id: str | None = None,
+        metadata: dict[str, Any] | None = None,
+        *,
+        expected: Expected = None,
+    ) -> Operation[str]:
+        """Store the current state of a thread id, in place of the one before.
+
+        Args:
+            thread_id: 1 to 512 characters, any but NUL; compared by code point.
+            data: A dict of JSON values, or an agent's state, stored as its ``to_checkpoint()``. Also in the order of
+                Locus' checkpointers: ``save(state, thread_id)``.
+            checkpoint_id: 1 to 128 characters. A random one if None.
+            metadata: A dict of JSON values for queries, at most 65,536 bytes as JSON.
+            expected: The id of the checkpoint that must be the newest, `NO_CHECKPOINT` if there must be none; if it is
+                not so, nothing is saved.
+
+        Returns:
+            The checkpoint's id.
+
+        Raises:
+            Conflict: Another checkpoint is the newest than the one expected; both are named.
+            InvalidInput: An argument cannot be stored exactly.
+            StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
+        """
+        if isinstance(thread_id, AgentsState):
+            thread_id, data = cast("tuple[str, AgentsState]", (data, thread_id))
+        if isinstance(data, AgentsState):
+            data = data.to_checkpoint()
+        return (yield from super().save(thread_id, cast(State, data), checkpoint_id, metadata, expected=expected))
 
     def load(self, thread_id: str) -> Operation[State | None]:  # type: ignore[override]  # there is one state only
         """The current state of a thread id; None if there is none."""
@@ -37,18 +89,45 @@ class BackendOperations(StoreOperations):
         """Delete the state of a thread id; True if there was one."""
         return (yield from super().delete(thread_id))
 
-    def get_metadata(self, thread_id: str) -> Operation[CheckpointInfo | None]:  # type: ignore[override]  # as above
+    def get_metadata(self, thread_id: str) -> Operation[dict[str, Any] | None]:  # type: ignore[override]  # as above
         """Checkpoint id, metadata and time of a thread id's state; None if there is none."""
-        return (yield from super().get_metadata(thread_id))
+        info = yield from super().get_metadata(thread_id)
+        return None if info is None else as_returned(info)
 
     def list_threads(self, pattern: str = "*", limit: int = 100, offset: int = 0) -> Operation[list[str]]:  # type: ignore[override]  # the order of Locus' built-in backend
-        """Ids that match a glob (``*`` and ``?``), most recently saved first."""
-        return (yield from super().list_threads(limit, pattern, offset))
+        """Ids that match a pattern, most recently saved first.
+
+        Args:
+            pattern: A glob (``*`` and ``?``); or for LIKE, as the built-in backend takes it, which is one with ``%``
+                and without ``*`` and ``?``.
+            limit: At most this many.
+            offset: Leave out this many first.
+        """
+        return (yield from super().list_threads(limit, as_glob(pattern), offset))
+
+    def count(self, pattern: str = "*") -> Operation[int]:
+        """How many ids match a pattern, as in `list_threads`."""
+        return (yield from super().count(as_glob(pattern)))
+
+    def search(self, query: str, limit: int = 10) -> Operation[list[dict[str, Any]]]:  # type: ignore[override]  # times as text
+        """Ids whose states hold words of a query, best first, as `CheckpointStore.search` tells it."""
+        return [as_returned(hit) for hit in (yield from super().search(query, limit))]
+
+    def search_data(self, path: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
+        """Ids whose state holds a value under a top-level key, as `CheckpointStore.search_data` tells it."""
+        return [as_returned(one) for one in (yield from super().search_data(path, value, limit))]
+
+    def list_with_metadata(self, limit: int = 100) -> Operation[list[dict[str, Any]]]:  # type: ignore[override]  # times as text
+        """Every id with its metadata and time, most recently saved first."""
+        return [as_returned(info) for info in (yield from super().list_with_metadata(limit))]
 
     def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:  # type: ignore[override]  # with states
-        """Ids whose metadata holds ``key: value`` at the top level, each with its state as ``data``, newest first."""
+        """Ids whose metadata has this key with a value that contains this one, each with its state as ``data``.
+
+        As `CheckpointStore.query_by_metadata` tells it, newest first.
+        """
         found = yield from self.checkpoints.states_by_metadata(self._tenant, key, value, limit)
-        return [{**info, "data": state} for info, state in found]
+        return [{**as_returned(info), "data": state} for info, state in found]
 
 
 class MySQLBackend(AsyncStore[BackendOperations]):
@@ -57,14 +136,14 @@ class MySQLBackend(AsyncStore[BackendOperations]):
     It works under Locus' ``StorageBackendAdapter``, but for agents `MySQLCheckpointer` is the better choice.
 
     Args:
-        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
-        options: Options of `MySQLConfig`; with a `Database`, those of a store.
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords. Or a host, as
+            the built-in backend takes it.
+        place: What follows the host there: port, database, user, password and DSN.
+        options: Options of `MySQLConfig`; with a `Database`, those of a store. ``max_pool_size`` is ``pool_size``.
     """
 
-    def __init__(
-        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
-    ) -> None:
-        database, config, owned = share(where, options)
+    def __init__(self, where: Where = None, *place: str | int | SecretStr, **options: Unpack[BackendKeywords]) -> None:
+        database, config, owned = _share(where, place, options)
         super().__init__(BackendOperations(config), database, owned=owned)
 
     save = awaited(BackendOperations.save)
@@ -86,14 +165,14 @@ class SyncMySQLBackend(SyncStore[BackendOperations]):
     """`MySQLBackend` without an event loop: the same methods, blocking. Safe to share between threads.
 
     Args:
-        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
-        options: Options of `MySQLConfig`; with a `Database`, those of a store.
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords. Or a host, as
+            the built-in backend takes it.
+        place: What follows the host there: port, database, user, password and DSN.
+        options: Options of `MySQLConfig`; with a `Database`, those of a store. ``max_pool_size`` is ``pool_size``.
     """
 
-    def __init__(
-        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
-    ) -> None:
-        database, config, owned = share(where, options)
+    def __init__(self, where: Where = None, *place: str | int | SecretStr, **options: Unpack[BackendKeywords]) -> None:
+        database, config, owned = _share(where, place, options)
         super().__init__(BackendOperations(config), database, owned=owned)
 
     save = blocking(BackendOperations.save)
@@ -109,3 +188,24 @@ class SyncMySQLBackend(SyncStore[BackendOperations]):
     search_data = blocking(BackendOperations.search_data)
     list_with_metadata = blocking(BackendOperations.list_with_metadata)
     vacuum = blocking(BackendOperations.vacuum)
+
+
+def _share(
+    where: Where, place: tuple[str | int | SecretStr, ...], options: BackendKeywords
+) -> tuple[Database, MySQLConfig, bool]:
+    """As `share`, for the arguments of the built-in backend as well."""
+    given = own_options(options)
+    if isinstance(where, str) and "://" not in where:
+        place = (where, *place)
+        where = None
+    elif place:
+        raise ConfigError("Behind a DSN, a MySQLConfig or a Database, options are given as keywords.")
+    names = ("host", "port", "database", "user", "password", "dsn")
+    if len(place) > len(names):
+        raise ConfigError(f"Six arguments have a place: {', '.join(names)}. Give others as keywords.")
+    for name, value in zip(names, place, strict=False):
+        if name in given:
+            raise ConfigError(f"{name} is given twice, by its place and as a keyword; give it once.")
+        if value is not None:
+            given[name] = value
+    return share(where, cast(Keywords, given))

@@ -2,53 +2,62 @@
 
 from __future__ import annotations
 
-import logging
+import os
+import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Unpack
+from typing import Any, Literal, TypeAlias, TypeVar, Unpack, cast, get_args
 
 from locus.core.messages import Role
 from locus.core.protocols import CheckpointerCapabilities
 from locus.core.state import AgentState
 from locus.memory.checkpointer import BaseCheckpointer
-from locus.memory.retention import oldest_message_time, trim_messages
+from locus.memory.retention import trim_messages
 from pydantic import SecretStr
 
+from ...checkpoints.branching import ThreadBranched
 from ...checkpoints.coding.delta import Delta
+from ...checkpoints.conditions import Condition, Expected, expecting
+from ...checkpoints.memory import ThreadKey
 from ...checkpoints.new import Encoded, NewCheckpoint
 from ...checkpoints.operations import CheckpointOperations
 from ...checkpoints.records import HistoryEntry
 from ...checkpoints.rows import as_sql_time
 from ...checkpoints.searchable import joined
+from ...checkpoints.turns import AsyncTurns, SyncTurns
 from ...config import Keywords, MySQLConfig
 from ...database.arguments import check_limit, check_thread_id
 from ...database.database import Database, share
 from ...database.methods import awaited, blocking
-from ...database.stores import AsyncStore, SyncStore
 from ...database.tenancy import Tenancy
 from ...dialect.checkpoints.dialect import CheckpointDialect
+from ...engine.counters import Counters
+from ...engine.logs import CALLS, CONFLICTS, DAMAGE, told
 from ...engine.operation import Operation
-from ...errors import ConfigError, CorruptCheckpoint, InvalidInput, LocusMySQLError
-from .retention import FirstSaved
+from ...errors import ConfigError, Conflict, CorruptCheckpoint, InvalidInput, LocusMySQLError, ReadOnlyServer
+from .built_in import as_returned, own_options
+from .callers import refuse_agents
+from .lines import Line, Lines, unstamped
+from .retention import FirstSaved, opened_at
 from .state_texts import decode_state, encode_agent
 
-_LOG = logging.getLogger(__name__)
+T = TypeVar("T")
 
 #: Where a Locus run lists the saves of its turn that the turn's last save will supersede and delete. From
 #: ``locus.agent.runtime_loop.ITERATION_CHECKPOINTS_KEY`` of locus-sdk 3.0.1. Should another version use another name,
 #: those saves would be stored as lasting ones.
 ITERATION_CHECKPOINTS_KEY = "_locus_iteration_checkpoints"
 
-#: Options of Locus' built-in factory, and what to use here.
-_BUILT_IN_OPTIONS = {
-    "table_name": "use table_prefix=, which names both tables",
-    "min_pool_size": "connections are opened when needed; leave it out",
-    "charset": "text is always utf8mb4; leave it out",
-    "collation": "ids are always compared by code point; leave it out",
-    "autocommit": "transactions are managed here; leave it out",
-    "use_pure": "choose the client library with driver=",
-}
+#: What becomes of a save when somebody else saved to the thread since the state was loaded.
+OnConflict: TypeAlias = Literal["keep", "raise", "branch"]
+
+#: In the metadata of a branch's checkpoints, the thread that it was branched off.
+BRANCHED_FROM_KEY = "branched_from"
+
+#: Longest beginning of a thread's id that the id of a branch has.
+_BRANCH_STEM = 495
 
 
 class LocusOperations:
@@ -59,6 +68,7 @@ class LocusOperations:
         tenant_of: Tells the tenant from a thread id.
         message_retention: Exchanges older than this are dropped at every save.
         stamp_messages: Whether messages are stamped with the time of their first save.
+        on_conflict: What becomes of a save when somebody else saved since the state was loaded.
     """
 
     def __init__(
@@ -67,7 +77,10 @@ class LocusOperations:
         tenant_of: Callable[[str], str] | None,
         message_retention: timedelta | None,
         stamp_messages: bool | None,
+        on_conflict: OnConflict = "keep",
     ) -> None:
+        if on_conflict not in get_args(OnConflict):
+            raise ConfigError(f"on_conflict must be 'keep', 'raise' or 'branch', not {on_conflict!r:.50}.")
         if message_retention is not None and message_retention <= timedelta(0):
             raise ConfigError("message_retention must be positive.")
         if message_retention is not None and stamp_messages is False:
@@ -79,7 +92,18 @@ class LocusOperations:
         dialect = CheckpointDialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
         self.schema = dialect.schema
         self.checkpoints = CheckpointOperations(config, dialect)
+        self.on_conflict = on_conflict
+        self._lines = Lines()
         self._first_saved = FirstSaved()
+
+    def count_in(self, counters: Counters) -> None:
+        """See `CountsCache.count_in`."""
+        self.checkpoints.counters = counters
+
+    def place(self, thread_id: str) -> ThreadKey:
+        """Where a thread is: its tenant and its id."""
+        check_thread_id(thread_id)
+        return self.tenancy.of(thread_id), thread_id
 
     def prepare(self, state: AgentState, now: datetime | None = None) -> AgentState:
         """A state as a save writes it: stamped and trimmed, if retention is in use."""
@@ -97,6 +121,8 @@ class LocusOperations:
         thread_id: str,
         checkpoint_id: str | None = None,
         metadata: dict[str, Any] | None = None,
+        *,
+        expected: Expected = None,
     ) -> Operation[str]:
         """Save an agent's state as the newest checkpoint of a thread. One round trip.
 
@@ -105,22 +131,63 @@ class LocusOperations:
             thread_id: 1 to 512 characters, any but NUL; compared by code point.
             checkpoint_id: 1 to 128 characters. A random one if None. If the thread has it, it moves to this state.
             metadata: A dict of JSON values for queries, at most 65,536 bytes as JSON.
+            expected: The id of the checkpoint that must be the thread's newest, `NO_CHECKPOINT` if there must be none;
+                if it is not so, nothing is saved, whatever ``on_conflict`` says.
 
         Returns:
             The checkpoint's id.
 
         Raises:
+            Conflict: Another checkpoint is the newest than the one expected, or, with ``on_conflict="raise"``, than
+                the one this run loaded or saved last; both are named.
+            TurnLost: The `turn` that the call is in is over.
             InvalidInput: An argument cannot be stored exactly.
             TenantUnknown: ``tenant_of`` named no tenant.
             StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
         """
-        check_thread_id(thread_id)
-        tenant = self.tenancy.of(thread_id)
+        key = self.place(thread_id)
         superseded = state.metadata.get(ITERATION_CHECKPOINTS_KEY)
         provisional = checkpoint_id is not None and isinstance(superseded, list) and checkpoint_id in superseded
-        state = self.prepare(state)
-        new = self._new(state, checkpoint_id, metadata, provisional=provisional)
-        return (yield from self.checkpoints.save(tenant, thread_id, new))
+        if self.on_conflict == "keep":
+            new = self._new(self.prepare(state), checkpoint_id, metadata, provisional=provisional)
+            return (yield from self.checkpoints.save(*key, new, expecting(expected)))
+        line = self._lines.of(state, key)
+        new = self._new(self.prepare(unstamped(state)), checkpoint_id, metadata, provisional=provisional)
+        if line.branch is not None and expected is None:
+            return (yield from self._save_in_branch(line.branch, key, new, metadata))
+        condition = Condition(newest_token=line.newest) if expected is None else expecting(expected)
+        new = replace(new, token=os.urandom(16))
+        try:
+            saved = yield from self.checkpoints.save(*key, new, condition)
+        except Conflict as conflict:
+            if self.on_conflict == "raise" or expected is not None:
+                raise
+            return (yield from self._begin_branch(conflict, line, key, new, metadata))
+        self._lines.saved(line, key, cast(bytes, new.token))
+        return saved
+
+    def _begin_branch(
+        self, conflict: Conflict, line: Line, key: ThreadKey, new: NewCheckpoint, metadata: dict[str, Any] | None
+    ) -> Operation[str]:
+        """Save to a new thread, and go on there."""
+        _, thread_id = key
+        branch = f"{thread_id[:_BRANCH_STEM]}~{os.urandom(8).hex()}"
+        saved = yield from self._save_in_branch(branch, key, new, metadata)
+        self._lines.branched(line, key, branch)
+        warnings.warn(ThreadBranched(thread_id, branch, conflict.expected, conflict.newest), stacklevel=2)
+        CONFLICTS.warning("A save went into a new thread, as somebody else had saved to its own meanwhile.")
+        return saved
+
+    def _save_in_branch(
+        self, branch: str, key: ThreadKey, new: NewCheckpoint, metadata: dict[str, Any] | None
+    ) -> Operation[str]:
+        """Save to a thread that was branched off another, whose id stands in the metadata."""
+        tenant, thread_id = key
+        new = replace(new, metadata={**(metadata or {}), BRANCHED_FROM_KEY: thread_id}, token=None)
+        saved = yield from self.checkpoints.save(tenant, branch, new)
+        if new.checkpoint_id is not None:
+            self._lines.saved_in_branch(key, saved, branch)
+        return saved
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[AgentState | None]:
         """The state of a checkpoint, or of a thread's newest; None if there is none. One round trip.
@@ -128,13 +195,20 @@ class LocusOperations:
         Raises:
             CorruptCheckpoint: A row of it was changed or is gone, or it is not an agent's state. Names the thread.
         """
-        check_thread_id(thread_id)
-        found = yield from self.checkpoints.load(self.tenancy.of(thread_id), thread_id, checkpoint_id)
-        if found is None:
+        key = self.place(thread_id)
+        newest: bytes | None = None
+        if self.on_conflict != "keep" and checkpoint_id is not None:  # whoever goes back knows what he leaves behind
+            newest = yield from self.checkpoints.newest_token(*key)
+        row = yield from self.checkpoints.load_row(*key, checkpoint_id)
+        if row is None:
             return None
+        found, token = row
         if "messages" not in [log.name for log in found.logs]:  # else Locus would make an empty state of it
             raise CorruptCheckpoint(f"What thread {thread_id!r} holds is not the state of an agent.")
-        return decode_state(found.text(), thread_id)
+        state = decode_state(found.text(), thread_id)
+        if self.on_conflict == "keep":
+            return state
+        return self._lines.stamp(state, key, token if checkpoint_id is None else newest)
 
     def list_checkpoints(self, thread_id: str, limit: int = 10) -> Operation[list[str]]:
         """Ids of a thread's checkpoints, newest first."""
@@ -143,8 +217,9 @@ class LocusOperations:
 
     def delete(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Delete a checkpoint, or a whole thread; True if there was one. Other checkpoints stay whole."""
-        check_thread_id(thread_id)
-        return (yield from self.checkpoints.delete(self.tenancy.of(thread_id), thread_id, checkpoint_id))
+        tenant, _ = key = self.place(thread_id)
+        branch = None if checkpoint_id is None else self._lines.branch_of(key, checkpoint_id)
+        return (yield from self.checkpoints.delete(tenant, branch or thread_id, checkpoint_id))
 
     def exists(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Whether a thread has this checkpoint, or any."""
@@ -160,21 +235,25 @@ class LocusOperations:
         word is among the tenant's hits of this query, the more it counts.
 
         Returns:
-            Dicts of ``thread_id``, ``checkpoint_id``, ``score``, ``snippet`` and ``created_at``.
+            Dicts of ``thread_id``, ``checkpoint_id``, ``score``, ``snippet`` and ``created_at``, as ISO 8601 text.
         """
         hits = yield from self.checkpoints.search(self.tenancy.of(), query, limit)
-        return [dict(hit) for hit in hits]
+        return [as_returned(hit) for hit in hits]
 
     def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
-        """Checkpoints whose metadata holds ``key: value`` at the top level, newest first; any JSON value."""
+        """Checkpoints whose metadata has this top-level key with a value that contains this one, newest first.
+
+        A list contains each of its elements, and lists of them; an object contains objects of some of its pairs; all
+        else contains what is equal to it, as JSON: MySQL's ``JSON_CONTAINS``.
+        """
         found = yield from self.checkpoints.query_by_metadata(self.tenancy.of(), key, value, limit)
-        return [dict(info) for info in found]
+        return [as_returned(info) for info in found]
 
     def get_metadata(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[dict[str, Any] | None]:
         """Id, metadata and time of a checkpoint, or of a thread's newest; None if there is none."""
         check_thread_id(thread_id)
         info = yield from self.checkpoints.get_metadata(self.tenancy.of(thread_id), thread_id, checkpoint_id)
-        return None if info is None else {**info}
+        return None if info is None else as_returned(info)
 
     def vacuum(self, older_than_days: float = 30) -> Operation[int]:
         """Remove the tenant's checkpoints older than this many days; returns how many.
@@ -198,14 +277,20 @@ class LocusOperations:
             raise InvalidInput("A thread cannot be copied to another tenant.")
         return (yield from self.checkpoints.copy_thread(tenant, source_thread_id, dest_thread_id))
 
-    def list_threads(self, limit: int = 100, pattern: str = "*") -> Operation[list[str]]:
-        """Ids of threads that match a glob (``*`` and ``?``), most recently saved first."""
-        return (yield from self.checkpoints.list_threads(self.tenancy.of(), limit, pattern))
+    def list_threads(self, limit: int = 100, pattern: str = "*", offset: int = 0) -> Operation[list[str]]:
+        """Ids of threads that match a glob (``*`` and ``?``), most recently saved first.
+
+        Args:
+            limit: At most this many.
+            pattern: The glob.
+            offset: Leave out this many first.
+        """
+        return (yield from self.checkpoints.list_threads(self.tenancy.of(), limit, pattern, offset))
 
     def list_with_metadata(self, limit: int = 100) -> Operation[list[dict[str, Any]]]:
         """The newest checkpoint of each thread, most recently saved first."""
         found = yield from self.checkpoints.list_with_metadata(self.tenancy.of(), limit)
-        return [dict(info) for info in found]
+        return [as_returned(info) for info in found]
 
     def count(self, pattern: str = "*") -> Operation[int]:
         """How many threads match a glob."""
@@ -218,9 +303,10 @@ class LocusOperations:
         damaged are left out, with a warning in the log.
 
         Returns:
-            Dicts of ``thread_id``, ``checkpoint_id`` and ``data``, most recently saved first.
+            Dicts of ``thread_id``, ``checkpoint_id``, ``updated_at`` and ``data``, most recently saved first.
         """
-        return (yield from self.checkpoints.search_data(self.tenancy.of(), path, value, limit))
+        found = yield from self.checkpoints.search_data(self.tenancy.of(), path, value, limit)
+        return [as_returned(one) for one in found]
 
     def get_disk_usage(self, thread_id: str | None = None) -> Operation[int]:
         """Bytes that a thread, or all the tenant's threads, take on the server, indexes left out."""
@@ -248,7 +334,7 @@ class LocusOperations:
 
         Every state that holds one is rewritten in place: ids, order, times and metadata stay. A thread is changed in
         one transaction, or begun again if it is saved to meanwhile. Only messages stamped by a save are old: see
-        ``stamp_messages``.
+        ``stamp_messages``, and ``locus.memory.retention.RetainedCheckpointer``.
 
         Args:
             older_than: The age past which an exchange is dropped.
@@ -279,7 +365,8 @@ class LocusOperations:
                 try:
                     dropped += yield from self._purge_thread(tenant, found, cutoff)
                 except CorruptCheckpoint as error:
-                    _LOG.warning("Old messages of a thread were not dropped: %s", error)
+                    DAMAGE.warning("Old messages of a damaged thread stay; at level DEBUG this logger says of which.")
+                    DAMAGE.debug("Old messages were not dropped: %s", error)
             if len(page) < batch:
                 return dropped
 
@@ -290,11 +377,7 @@ class LocusOperations:
             state, count = trim_messages(decode_state(text, thread_id), cutoff)
             # Asked again after an answer was lost, it finds nothing left to drop.
             dropped[checkpoint_id] = max(count, dropped.get(checkpoint_id, 0))
-            new = self._new(state, None, None, provisional=False)
-            oldest = oldest_message_time(state)
-            # An exchange that cannot be dropped does not make the thread come up again and again.
-            moment = as_sql_time(oldest) if oldest is not None and oldest >= cutoff else None
-            return NewCheckpoint(new.encode, new.search_text, oldest_at=moment)
+            return self._new(state, None, None, provisional=False)
 
         yield from self.checkpoints.rewrite_thread(tenant, thread_id, trim)
         return sum(dropped.values())
@@ -313,12 +396,13 @@ class LocusOperations:
         def text(delta: Delta) -> tuple[str, bool]:
             return text_of_messages(state, delta)
 
-        oldest = oldest_message_time(state) if self.stamps else None
-        moment = None if oldest is None else as_sql_time(oldest)
-        return NewCheckpoint(encode, text, checkpoint_id, metadata, provisional, moment)
+        opened = opened_at(state)
+        return NewCheckpoint(
+            encode, text, checkpoint_id, metadata, provisional, None if opened is None else as_sql_time(opened)
+        )
 
 
-class MySQLCheckpointer(AsyncStore[LocusOperations], BaseCheckpointer):
+class MySQLCheckpointer(AsyncTurns[LocusOperations], BaseCheckpointer):
     """Keeps the states of Locus agents in MySQL, with every capability a checkpointer can have.
 
     Args:
@@ -327,6 +411,10 @@ class MySQLCheckpointer(AsyncStore[LocusOperations], BaseCheckpointer):
         message_retention: Drop exchanges older than this at every save, as ``locus.memory.retention`` describes.
         stamp_messages: Stamp each message with the time of its first save, so that `purge_messages` can tell its age.
             On by itself with ``message_retention``; off otherwise, as a stamped message differs from the one saved.
+        on_conflict: What becomes of a save when somebody else saved to the thread since the run loaded it: ``"keep"``
+            saves it as the newest; ``"raise"`` saves nothing and raises `Conflict`; ``"branch"`` saves it, and what the
+            run saves later, to a new thread, which the warning `ThreadBranched` and the log name. With the last two, a
+            loaded state carries a stamp in its metadata, which is not stored.
         options: Options of `MySQLConfig`; with a `Database`, those of a store.
 
     Example:
@@ -344,10 +432,11 @@ class MySQLCheckpointer(AsyncStore[LocusOperations], BaseCheckpointer):
         tenant_of: Callable[[str], str] | None = None,
         message_retention: timedelta | None = None,
         stamp_messages: bool | None = None,
+        on_conflict: OnConflict = "keep",
         **options: Unpack[Keywords],
     ) -> None:
         database, config, owned = share(where, options)
-        operations = LocusOperations(config, tenant_of, message_retention, stamp_messages)
+        operations = LocusOperations(config, tenant_of, message_retention, stamp_messages, on_conflict)
         super().__init__(operations, database, owned=owned)
 
     @property
@@ -375,12 +464,18 @@ class MySQLCheckpointer(AsyncStore[LocusOperations], BaseCheckpointer):
     forget_tenant = awaited(LocusOperations.forget_tenant)
     purge_messages = awaited(LocusOperations.purge_messages)
 
-    async def health_check(self) -> bool:
-        """Whether the server answers, has the tables and takes writes; False rather than an error."""
+    async def health_check(self, *, raises: bool = False) -> bool:
+        """Whether the server answers, has the tables and takes writes; False rather than an error.
+
+        Why not is in the log, at level WARNING.
+
+        Args:
+            raises: Raise the error, which says what to do, instead.
+        """
         try:
-            return await self._health_check()
-        except LocusMySQLError:
-            return False
+            return well(await self._health_check())
+        except LocusMySQLError as error:
+            return unwell(error, raises=raises)
 
     def tenant_scope(self, tenant: str) -> AbstractContextManager[None]:
         """Every call inside the block, and inside tasks begun in it, belongs to this tenant."""
@@ -395,14 +490,17 @@ class MySQLCheckpointer(AsyncStore[LocusOperations], BaseCheckpointer):
         return [statement.sql for statement in self._operations.schema.create()]
 
 
-class SyncMySQLCheckpointer(SyncStore[LocusOperations]):
+class SyncMySQLCheckpointer(SyncTurns[LocusOperations]):
     """`MySQLCheckpointer` without an event loop: the same methods, blocking. Safe to share between threads.
+
+    For code of your own: a Locus `Agent` needs a `MySQLCheckpointer`, also for ``run_sync``.
 
     Args:
         where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
         tenant_of: As for `MySQLCheckpointer`.
         message_retention: As for `MySQLCheckpointer`.
         stamp_messages: As for `MySQLCheckpointer`.
+        on_conflict: As for `MySQLCheckpointer`.
         options: Options of `MySQLConfig`; with a `Database`, those of a store.
     """
 
@@ -413,10 +511,11 @@ class SyncMySQLCheckpointer(SyncStore[LocusOperations]):
         tenant_of: Callable[[str], str] | None = None,
         message_retention: timedelta | None = None,
         stamp_messages: bool | None = None,
+        on_conflict: OnConflict = "keep",
         **options: Unpack[Keywords],
     ) -> None:
         database, config, owned = share(where, options)
-        operations = LocusOperations(config, tenant_of, message_retention, stamp_messages)
+        operations = LocusOperations(config, tenant_of, message_retention, stamp_messages, on_conflict)
         super().__init__(operations, database, owned=owned)
 
     @property
@@ -444,12 +543,22 @@ class SyncMySQLCheckpointer(SyncStore[LocusOperations]):
     forget_tenant = blocking(LocusOperations.forget_tenant)
     purge_messages = blocking(LocusOperations.purge_messages)
 
-    def health_check(self) -> bool:
-        """Whether the server answers, has the tables and takes writes; False rather than an error."""
+    def _run(self, operation: Operation[T]) -> T:
+        refuse_agents(type(self).__name__, 2)  # the method's frame is between
+        return super()._run(operation)
+
+    def health_check(self, *, raises: bool = False) -> bool:
+        """Whether the server answers, has the tables and takes writes; False rather than an error.
+
+        Why not is in the log, at level WARNING.
+
+        Args:
+            raises: Raise the error, which says what to do, instead.
+        """
         try:
-            return self._health_check()
-        except LocusMySQLError:
-            return False
+            return well(self._health_check())
+        except LocusMySQLError as error:
+            return unwell(error, raises=raises)
 
     def tenant_scope(self, tenant: str) -> AbstractContextManager[None]:
         """Every call inside the block belongs to this tenant."""
@@ -487,11 +596,6 @@ def mysql_checkpointer(
     Raises:
         ConfigError: An option is unknown, wrong, or contradicts another.
     """
-    for name, advice in _BUILT_IN_OPTIONS.items():
-        if name in options:
-            raise ConfigError(f"{name}: {advice}.")
-    if "max_pool_size" in options:
-        options.setdefault("pool_size", options.pop("max_pool_size"))
     places = {
         "host": host,
         "port": port,
@@ -501,7 +605,7 @@ def mysql_checkpointer(
         "dsn": dsn,
     }
     given: dict[str, Any] = {name: value for name, value in places.items() if value is not None}
-    return MySQLCheckpointer(**given, **options)
+    return MySQLCheckpointer(**given, **own_options(options))
 
 
 def register() -> None:
@@ -521,6 +625,21 @@ def text_of_messages(state: AgentState, delta: Delta) -> tuple[str, bool]:
     continues = "messages" in delta.news
     added = state.messages[delta.news["messages"] if continues else 0 :]
     return joined(message.content for message in added if message.content and message.role != Role.SYSTEM), continues
+
+
+def well(takes_writes: bool) -> bool:
+    """The outcome of a health check that the server answered, which is logged if it takes no writes."""
+    if not takes_writes:
+        raise ReadOnlyServer("The server takes no writes (read_only is on). Connect to the primary.")
+    return True
+
+
+def unwell(error: LocusMySQLError, *, raises: bool) -> bool:
+    """The outcome of a health check that failed."""
+    CALLS.warning("A health check failed: %s.", told(error))
+    if raises:
+        raise error
+    return False
 
 
 def _capabilities(config: MySQLConfig) -> CheckpointerCapabilities:

@@ -1,14 +1,31 @@
-"""When a message was first saved: `FirstSaved`. What it is for is told in ``locus.memory.retention``."""
+"""When messages were first saved: `FirstSaved`, `opened_at`. What it is for is told in ``locus.memory.retention``."""
 
 from __future__ import annotations
 
 import weakref
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from locus.core.messages import Message
     from locus.core.state import AgentState
+
+#: A stamp from before or after counts as these: it may be anything, and the server knows fewer times than Python.
+_FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
+
+
+def opened_at(state: AgentState) -> datetime | None:
+    """When the first exchange of a conversation began, by the stamp of its first message; None if it has none.
+
+    Exchanges are dropped from the first on, up to one that is recent or has no stamp. So this tells whether any is to
+    be dropped, whoever stamped the messages, and of a long conversation looks at one message.
+    """
+    from locus.core.messages import Role
+    from locus.memory.retention import message_time
+
+    first = next((message for message in state.messages if message.role != Role.SYSTEM), None)
+    moment = None if first is None else message_time(first)
+    return None if moment is None else min(max(moment, _FIRST), _LAST)
 
 
 class FirstSaved:

@@ -202,7 +202,7 @@ class TestOneAmongOthers:
                 f"UPDATE {tables}_checkpoints SET payload = CONCAT(payload, 'x')"
                 " WHERE thread_id IN ('t3', 't77', 't119')"
             )
-        caplog.set_level(logging.WARNING)
+        caplog.set_level(logging.DEBUG, "locus_mysql.damage")
 
         odd = {f"t{number}" for number in range(1, 120, 2)} - {"t3", "t77", "t119"}
         assert {found["thread_id"] for found in await make_store().search_data("step", 1)} == odd
@@ -223,7 +223,7 @@ class TestOneAmongOthers:
                 for checkpoint_id in "ab":
                     await store.save(f"t{number}", {"step": 1}, checkpoint_id, metadata={"kind": "talk"})
             sql(f"UPDATE {tables}_checkpoints SET metadata = %s WHERE thread_id = 't1' AND checkpoint_id = 'b'", damage)
-        caplog.set_level(logging.WARNING)
+        caplog.set_level(logging.DEBUG, "locus_mysql.damage")
 
         reader = make_store()
         assert {one["thread_id"] for one in await reader.list_with_metadata()} == {"t0", "t2"}

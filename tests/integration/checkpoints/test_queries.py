@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from locus_mysql.checkpoints import cleaning
+from locus_mysql.database.matching import contains
 from locus_mysql.errors import InvalidInput, SchemaMismatch
 
 from .conftest import Make, RunSQL
@@ -41,14 +43,31 @@ DISTINCT_VALUES: list[Any] = [
 
 
 class TestMetadata:
-    async def test_any_json_value_is_found_by_itself_only(self, store: Any) -> None:
+    async def test_any_json_value_is_found_by_itself_and_what_it_contains_only(self, store: Any) -> None:
         for number, value in enumerate(DISTINCT_VALUES):
             await store.save("t", {"n": number}, str(number), {"key": value, "other": number})
         for number, value in enumerate(DISTINCT_VALUES):
-            found = await store.query_by_metadata("key", value)
-            assert [info["checkpoint_id"] for info in found] == [str(number)]
-            assert found[0]["metadata"] == {"key": value, "other": number}
-            assert type(found[0]["metadata"]["key"]) is type(value)
+            found = {info["checkpoint_id"]: info["metadata"] for info in await store.query_by_metadata("key", value)}
+            assert {*found} == {str(n) for n, other in enumerate(DISTINCT_VALUES) if contains(other, value)}
+            assert found[str(number)] == {"key": value, "other": number}
+            assert type(found[str(number)]["key"]) is type(value)
+
+    async def test_containment_is_the_server_s(self, store: Any, sql: RunSQL) -> None:
+        targets: list[Any] = [["a", "b"], "a", ["b", ["a"]], {"x": 1, "y": [2]}, [{"x": 1}, {"x": 2}], [], {}, [1, 1.0]]
+        for number, value in enumerate(targets):
+            await store.save("t", {}, str(number), {"k": value, "tags": ["a"]})
+        for value in ["a", ["a"], ["b", "a"], [["a"]], {"x": 1}, {"y": 2}, {"y": []}, 1, [], {}, [{}], True, None]:
+            found = {info["checkpoint_id"] for info in await store.query_by_metadata("k", value)}
+            asking = "SELECT checkpoint_id FROM locus_store_checkpoints WHERE JSON_CONTAINS(metadata, %s)"
+            by_server = sql(asking, json.dumps({"k": value}))
+            assert found == {name for (name,) in by_server}, value
+
+    async def test_many_that_hold_a_part_do_not_crowd_out_the_whole(self, store: Any) -> None:
+        await store.save("t", {}, "wanted", {"who": {"name": "Ann Walrus", "team": 7}})
+        for number in range(40):
+            await store.save("t", {}, str(number), {"who": {"name": "Ann Walrus", "team": number % 5}})
+        found = await store.query_by_metadata("who", {"team": 7, "name": "Ann Walrus"}, 1)
+        assert [info["checkpoint_id"] for info in found] == ["wanted"]
 
     async def test_numbers_are_equal_by_value_and_objects_in_any_order(self, store: Any) -> None:
         await store.save("t", {}, metadata={"n": 1, "o": {"a": 1, "b": 2}, "z": -0.0})
@@ -101,13 +120,14 @@ class TestMetadata:
             await store.save("t", {"n": number}, metadata={f"key{pair}": pair for pair in range(1_001)})
         assert [info["checkpoint_id"] for info in await store.query_by_metadata("a", 1, 1)] == ["wanted"]
 
-    async def test_the_index_is_used(self, store: Any, sql: RunSQL) -> None:
+    @pytest.mark.parametrize("value", [7, [7], {"is": 7}])
+    async def test_the_index_is_used(self, store: Any, sql: RunSQL, value: Any) -> None:
         for number in range(200):
-            await store.save("t", {"n": number}, metadata={"user": number, "kind": "all"})
+            await store.save("t", {"n": number}, metadata={"user": [number, {"is": number}], "kind": "all"})
         sql("ANALYZE TABLE locus_store_checkpoints")
         operations = store.wrapped._operations
         statement = operations.checkpoints.sql.queries.find_by_metadata(
-            "default", operations.checkpoints._check_pair("user", 7, 10)[1], 10, 0
+            "default", operations.checkpoints._check_pair("user", value, 10)[1], 10, 0
         )
         plan = sql("EXPLAIN FORMAT=JSON " + statement.sql, *statement.params)[0][0]
         assert "metadata_pairs" in plan.replace("possible_keys", "")

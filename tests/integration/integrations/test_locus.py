@@ -350,6 +350,43 @@ class TestContract:
             assert checkpointer.health_check() is True
             assert all(dataclasses.asdict(checkpointer.capabilities).values())
 
+    def test_an_agent_refuses_the_synchronous_twin_before_anything_is_done(
+        self, make_config: MakeConfig, run_sql: RunSQL, database: str
+    ) -> None:
+        with SyncMySQLCheckpointer(make_config(driver="pymysql")) as checkpointer:
+            for given in (checkpointer, RetainedCheckpointer(checkpointer)):  # type: ignore[arg-type]
+                agent = Agent(model=ScriptedModel([text("Hello")]), checkpointer=given)
+                with pytest.raises(ConfigError, match="Give the agent a MySQLCheckpointer"):
+                    agent.run_sync("Hi", thread_id="t")
+            assert run_sql(f"SHOW TABLES FROM {database}") == ()
+
+    async def test_a_coroutine_of_one_s_own_may_block(self, make_config: MakeConfig) -> None:
+        with SyncMySQLCheckpointer(make_config(driver="pymysql")) as checkpointer:
+            checkpointer.save(a_state("x"), "t")
+            assert contents(checkpointer.load("t")) == ["x"]
+
+    async def test_times_are_text_as_with_locus_own_checkpointers(self, checkpointer: MySQLCheckpointer) -> None:
+        await checkpointer.save(a_state("pear"), "t", metadata={"b": 1})
+        answers = [
+            await checkpointer.get_metadata("t"),
+            *await checkpointer.query_by_metadata("b", 1),
+            *await checkpointer.search("pear"),
+            *await checkpointer.search_data("run_id", "run"),
+            *await checkpointer.list_with_metadata(),
+        ]
+        assert len(answers) == 5
+        for answer in answers:
+            assert answer is not None
+            times = [value for name, value in answer.items() if name in {"created_at", "updated_at"}]
+            assert times
+            assert all(datetime.fromisoformat(value).utcoffset() == timedelta(0) for value in times)
+
+    async def test_threads_are_listed_page_by_page(self, checkpointer: MySQLCheckpointer) -> None:
+        for name in "abcde":
+            await checkpointer.save(a_state("x"), name)
+        pages = [await checkpointer.list_threads(limit=2, offset=offset) for offset in (0, 2, 4, 6)]
+        assert pages == [["e", "d"], ["c", "b"], ["a"], []]
+
     async def test_locus_retained_checkpointer_wraps_it(self, checkpointer: MySQLCheckpointer) -> None:
         now = datetime(2026, 1, 1, tzinfo=UTC)
         retained = RetainedCheckpointer(checkpointer, timedelta(days=30), clock=lambda: now)
@@ -582,6 +619,26 @@ class TestRetention:
             assert await one.purge_messages(timedelta(days=30)) == 0
             await one.save(state.with_message(Message.user("newer")), "t", "d")
             assert await one.load("t", "d") is not None
+
+    async def test_messages_stamped_by_locus_own_wrapper_are_found(self, checkpointer: MySQLCheckpointer) -> None:
+        then = datetime.now(UTC) - timedelta(days=40)
+        wrapped = RetainedCheckpointer(checkpointer, clock=lambda: then)
+        state = AgentState(run_id="r").with_message(Message.system("be kind")).with_message(Message.user("old"))
+        await wrapped.save(state, "t")
+        await checkpointer.save(a_state("no stamp"), "other")
+        assert await checkpointer.purge_messages(timedelta(days=41)) == 0
+        assert await checkpointer.purge_messages(timedelta(days=39)) == 1
+        assert contents(await checkpointer.load("t")) == []
+        assert contents(await checkpointer.load("other")) == ["no stamp"]
+
+    def test_messages_stamped_by_others_are_found_without_a_loop_too(self, make_config: MakeConfig) -> None:
+        with SyncMySQLCheckpointer(make_config(driver="pymysql")) as one:
+            for stamp in ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "yesterday", "2020-01-01T00:00:00"):
+                message = Message.user("x").model_copy(update={"metadata": {MESSAGE_TIME_KEY: stamp}})
+                one.save(a_state().with_message(message), stamp)
+            assert one.purge_messages(timedelta(days=30)) == 2
+            assert contents(one.load("0001-01-01T00:00:00+14:00")) == []
+            assert contents(one.load("yesterday")) == ["x"]
 
     async def test_purging_one_thread_leaves_others_and_other_tenants_alone(
         self, make_checkpointer: Callable[..., MySQLCheckpointer]

@@ -111,7 +111,7 @@ async def test_purging_passes_over_a_damaged_thread_and_says_so(
             await checkpointer.save(state, thread_id)
     sql(f"UPDATE {{rows}} SET {damage} WHERE thread_id = 'b'")
     before = sql("SELECT * FROM {rows} WHERE thread_id = 'b' ORDER BY seq")
-    caplog.set_level(logging.WARNING)
+    caplog.set_level(logging.DEBUG, "locus_mysql.damage")
 
     assert await make().purge_messages(MONTH) == 6
     assert "of thread 'b'" in caplog.text

@@ -88,11 +88,18 @@ class Worlds:
 _NOTHING = object()
 
 
-def save(thread_id: str, saved: Saved, keep: int | None = None) -> Effect:
-    """The checkpoint is the newest; one of the same id is replaced, and those beyond ``keep`` go."""
+def save(thread_id: str, saved: Saved, keep: int | None = None, expected: Hashable = None) -> Effect:
+    """The checkpoint is the newest; one of the same id is replaced, and those beyond ``keep`` go.
+
+    If another one is expected to be the newest than is, returns "conflict", and does nothing; "nothing" expects none.
+    """
 
     def effect(threads: Threads) -> Iterator[tuple[Threads, Any]]:
-        others = [one for one in dict(threads).get(thread_id, ()) if one.name != saved.name]
+        before = dict(threads).get(thread_id, ())
+        if expected is not None and expected != (before[-1].name if before else "nothing"):
+            yield threads, "conflict"
+            return
+        others = [one for one in before if one.name != saved.name]
         kept = (*others, saved)
         yield _with(threads, thread_id, kept if keep is None else kept[-keep:]), True
 

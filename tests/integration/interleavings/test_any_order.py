@@ -18,7 +18,8 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from locus_mysql.errors import ThreadExists
+from locus_mysql import NO_CHECKPOINT
+from locus_mysql.errors import Conflict, ThreadExists
 
 from ...thoroughness import FULL
 from . import model
@@ -98,8 +99,19 @@ class AnyOrder(RuleBasedStateMachine):
         name=st.sampled_from([None, None, "a", "b"]),
         onto=st.sampled_from(["nothing", "what it saw last", "the newest"]),
         at_once=MOSTLY,
+        expects=st.sampled_from([None, None, "nothing", "one"]),
+        which=WHICH,
     )
-    def save(self, process: int, thread_id: str, name: str | None, onto: str, at_once: bool) -> None:
+    def save(
+        self,
+        process: int,
+        thread_id: str,
+        name: str | None,
+        onto: str,
+        at_once: bool,
+        expects: str | None = None,
+        which: int = 0,
+    ) -> None:
         """A state that begins anew, or goes on from another, as an agent does that may not know of others."""
         number = len(self.states)
         before = {"what it saw last": self.seen.get((process, thread_id)), "the newest": number - 1}.get(onto)
@@ -113,8 +125,15 @@ class AnyOrder(RuleBasedStateMachine):
             self.seen[process, thread_id] = number
             return name in (None, checkpoint_id)
 
-        effect = model.save(thread_id, Saved(called, number), self.keep)
-        self._begin(process, thread_id, at_once, [effect], understand, "save", thread_id, state, name)
+        options: dict[str, Any] = {}
+        if expects == "nothing":
+            options["expected"] = NO_CHECKPOINT
+        elif expects == "one":
+            there = sorted(self._names_there(thread_id), key=repr) or ["a"]
+            expects = there[-1 - which % len(there)]  # type: ignore[assignment]  # any name
+            options["expected"] = self.ids[expects]
+        effect = model.save(thread_id, Saved(called, number), self.keep, expects)
+        self._begin(process, thread_id, at_once, [effect], understand, "save", thread_id, state, name, **options)
 
     @precondition(lambda self: len(self.on_their_way) < CALLS_AT_ONCE)
     @rule(process=PROCESSES, thread_id=THREADS, which=st.none() | WHICH, at_once=SELDOM)
@@ -233,10 +252,11 @@ class AnyOrder(RuleBasedStateMachine):
         understand: Callable[[Any], Any],
         method: str,
         *arguments: Any,
+        **options: Any,
     ) -> None:
         with self._acting():
             numbers = [self.worlds.begin(effect) for effect in effects]
-            call = self.processes[process].begin(method, *arguments)
+            call = self.processes[process].begin(method, *arguments, **options)
             self.on_their_way.append(OnItsWay(call, numbers, thread_id, understand))
             if at_once:
                 call.run()
@@ -250,6 +270,8 @@ class AnyOrder(RuleBasedStateMachine):
                 returned = one.understand(one.call.finish())
             except ThreadExists:
                 returned = "exists"
+            except Conflict:
+                returned = "conflict"
             for number in one.numbers:
                 expected = self.worlds.expected(number)
                 assert self.worlds.end(number, returned), f"{one.call} returned {returned}, not one of {expected}"

@@ -236,6 +236,25 @@ def thread_made_anew_with_the_same_id(other: Process) -> State:
     return conversation("fig")
 
 
+def thread_vacuumed_and_made_anew(other: Process) -> State:
+    other.vacuum(0)
+    other.save("thread", conversation("fig"), "c2")
+    return conversation("fig")
+
+
+def tenant_forgotten_and_thread_made_anew(other: Process) -> State:
+    other.forget_tenant()
+    other.save("thread", conversation("fig"), "c2")
+    return conversation("fig")
+
+
+def thread_copied_over(other: Process) -> State:
+    other.delete("thread")
+    other.save("source", conversation("fig"), "c1")
+    other.copy_thread("source", "thread")
+    return conversation("fig")
+
+
 MEANWHILE = (
     replaced,
     replaced_twice,
@@ -243,6 +262,9 @@ MEANWHILE = (
     thread_deleted,
     thread_made_anew,
     thread_made_anew_with_the_same_id,
+    thread_vacuumed_and_made_anew,
+    tenant_forgotten_and_thread_made_anew,
+    thread_copied_over,
 )
 
 
@@ -294,6 +316,35 @@ def test_a_save_of_a_backend_whose_answer_was_lost_does_not_overwrite_a_later_on
     saving.finish()
     for load in (stage.store("backend").load, other.load, one.load):
         assert load("thread") == conversation("plum", "fig")
+    check_tables()
+
+
+@pytest.mark.parametrize("then", ["saved to", "vacuumed", "copied over"])
+@pytest.mark.parametrize("checkpoint_id", [None, "c1"])
+def test_a_save_whose_answer_was_lost_and_whose_thread_expired_does_not_overwrite_a_later_one(
+    stage: Stage,
+    check_tables: CheckTables,
+    run_sql: Callable[..., Any],
+    database: str,
+    checkpoint_id: str | None,
+    then: str,
+) -> None:
+    one, other = stage.store(ttl_s=60), stage.store(ttl_s=60)
+    other.save("source", conversation("fig"), "c2")
+    saving = one.begin("save", "thread", conversation("plum"), checkpoint_id).lose_answer()
+    expire = "SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE thread_id = 'thread'"
+    run_sql(f"UPDATE {database}.locus_store_threads {expire}")
+    if then == "vacuumed":
+        other.vacuum(30)
+    if then == "copied over":
+        other.copy_thread("source", "thread")
+    else:
+        other.save("thread", conversation("fig"), "c2")
+    saved = saving.finish()
+    assert checkpoint_id in (None, saved)
+    for load in (lambda *args: stage.afresh("load", *args), other.load, one.load):
+        assert load("thread") == conversation("fig")
+    assert stage.afresh("list_checkpoints", "thread") == ["c2"]
     check_tables()
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from locus_mysql.checkpoints.matching import contains
-from locus_mysql.database.arguments import same_json
+from locus_mysql.database.matching import contains, same_json
 
 from .states import JSON
 

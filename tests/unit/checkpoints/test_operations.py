@@ -136,7 +136,9 @@ def chain(*rows: tuple[Any, ...], more: int | None = None) -> tuple[Any, ...]:
     return (b"v" * 16, more, *columns)
 
 
-@pytest.mark.parametrize("found", [chain(), chain(*[(9 - row, b"t" * 16, b"payload") for row in range(8)], more=1)])
+@pytest.mark.parametrize(
+    "found", [chain(), chain(*[(9 - row, b"t" * 16, b"payload") for row in range(CHAIN_ROWS)], more=1)]
+)
 def test_a_load_asks_for_every_row_where_the_first_statement_does_not_find_all(found: tuple[Any, ...]) -> None:
     batch = save(operations(), BIG, 1, "first")
     loading = operations().load("tenant", "t")

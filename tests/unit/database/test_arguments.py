@@ -6,25 +6,18 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
 
 from locus_mysql.database.arguments import (
-    INDEXED_PAIRS_LIMIT,
     METADATA_LIMIT_BYTES,
-    TOO_MANY_PAIRS,
     check_checkpoint_id,
     check_limit,
     check_tenant,
     check_text,
     check_thread_id,
     encode_metadata,
-    has_pair,
-    pair_key,
-    same_json,
 )
+from locus_mysql.database.pairs import index_keys
 from locus_mysql.errors import InvalidInput
-
-from ..checkpoints.states import JSON
 
 
 @pytest.mark.parametrize(("check", "limit"), [(check_thread_id, 512), (check_checkpoint_id, 128), (check_tenant, 128)])
@@ -72,16 +65,10 @@ class TestMetadata:
         assert encode_metadata(None) == (None, None)
         assert encode_metadata({}) == (None, None)
 
-    def test_the_text_keeps_order_and_has_a_key_for_each_pair(self) -> None:
+    def test_the_text_keeps_order_and_has_keys(self) -> None:
         text, keys = encode_metadata({"b": 1, "a": ["ä"]})
         assert text == '{"b":1,"a":["ä"]}'
-        assert json.loads(keys or "") == sorted([pair_key("b", 1), pair_key("a", ["ä"])])
-
-    def test_too_many_pairs_are_found_by_a_marker(self) -> None:
-        many = {str(number): number for number in range(INDEXED_PAIRS_LIMIT + 1)}
-        assert json.loads(encode_metadata(many)[1] or "") == [TOO_MANY_PAIRS]
-        many.popitem()
-        assert len(json.loads(encode_metadata(many)[1] or "")) == INDEXED_PAIRS_LIMIT
+        assert json.loads(keys or "") == index_keys({"a": ["ä"], "b": 1})
 
     def test_the_limit_is_in_bytes(self) -> None:
         frame = len('{"a":""}')
@@ -107,29 +94,3 @@ class TestMetadata:
         except InvalidInput:
             return
         assert json.loads(text or "") == {"a": 10**5_000}
-
-
-class TestPairKeys:
-    def test_equal_values_have_equal_keys(self) -> None:
-        assert pair_key("k", 1) == pair_key("k", 1.0)
-        assert pair_key("k", 0) == pair_key("k", -0.0)
-        assert pair_key("k", {"a": 1, "b": [2]}) == pair_key("k", {"b": [2.0], "a": 1})
-
-    def test_different_pairs_have_different_keys(self) -> None:
-        values: list[Any] = [None, True, False, 1, 0, "1", "true", "", [], {}, [1], [True], ["\0bool", 1], {"a": 1}]
-        keys = {pair_key(name, value) for name in ("k", "K", "") for value in values}
-        assert len(keys) == 3 * len(values)
-
-    @given(JSON, JSON)
-    def test_keys_are_equal_exactly_if_values_are(self, one: Any, other: Any) -> None:
-        assume("nan" not in repr([one, other]) and "inf" not in repr([one, other]))
-        assert (pair_key("k", one) == pair_key("k", other)) is same_json(one, other)
-
-    @given(JSON)
-    def test_keys_are_unsigned_64_bit_and_not_the_marker(self, value: Any) -> None:
-        assert TOO_MANY_PAIRS < pair_key("k", value) < 2**64
-
-    def test_a_pair_is_had_exactly(self) -> None:
-        assert has_pair({"a": 1}, "a", 1.0)
-        assert not has_pair({"a": 1}, "a", True)
-        assert not has_pair({}, "a", None)

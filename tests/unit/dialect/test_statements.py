@@ -32,6 +32,7 @@ ARGUMENTS: dict[str, Any] = {
     "offset": 0,
     "keep": 3,
     "held": (1, 2),
+    "lease_us": 1,
     "landed": Statement("SELECT 1 FROM t WHERE a = %s", ("a",)),
     "ttl_us": 5,
     "age_us": 5,
@@ -51,6 +52,7 @@ def statements() -> Iterator[tuple[str, Statement]]:
         dialect.queries,
         dialect.maintenance,
         dialect.settled,
+        dialect.turns,
         dialect.schema,
     ):
         for name, method in inspect.getmembers(family, inspect.ismethod):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.drivers.interface import Result
+from locus_mysql.drivers.interface import Result, Traffic
 from locus_mysql.drivers.wire.commands import PING, Command, query
 from locus_mysql.drivers.wire.conversation import Conversation
 from locus_mysql.drivers.wire.results import ErrorPacket, ProtocolSurprise
@@ -53,7 +53,8 @@ class Talk:
         self.loop = asyncio.get_running_loop()
         self.transport = Transport()
         self.unread = False
-        self.conversation = Conversation(self.transport, self.loop, lambda: self.unread)
+        self.traffic = Traffic()
+        self.conversation = Conversation(self.transport, self.loop, lambda: self.unread, self.traffic)
 
     async def ask(self, command: Command, within_s: float = 5) -> asyncio.Task[list[Result]]:
         task = asyncio.create_task(self.conversation.ask(command, self.loop.time() + within_s))

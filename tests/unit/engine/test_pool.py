@@ -96,6 +96,7 @@ class Connection:
     """Stands for an open connection."""
 
     def __init__(self) -> None:
+        self.server_version = "9.7.0"
         self.ended = ""
         self.closed = False
 

@@ -1,10 +1,8 @@
-"""JSON containment, as MySQL defines it."""
+"""JSON containment and equality, as MySQL defines them."""
 
 from __future__ import annotations
 
 from typing import Any
-
-from ..database.arguments import same_json
 
 
 def contains(target: Any, candidate: Any) -> bool:
@@ -23,3 +21,21 @@ def contains(target: Any, candidate: Any) -> bool:
             key in target and contains(target[key], wanted) for key, wanted in candidate.items()
         )
     return same_json(target, candidate)
+
+
+def same_json(one: Any, other: Any) -> bool:
+    """Whether two values are the same JSON: 1 and 1.0 are, 1 and true are not."""
+    return bool(canonical(one) == canonical(other))
+
+
+def canonical(value: Any) -> Any:
+    """A form that compares equal exactly for equal JSON values: booleans apart from numbers, 1.0 as 1."""
+    if isinstance(value, bool):
+        return ["\0bool", int(value)]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return ["\0list", *map(canonical, value)]
+    if isinstance(value, dict):
+        return {name: canonical(item) for name, item in value.items()}
+    return value

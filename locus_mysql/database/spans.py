@@ -1,0 +1,180 @@
+"""Spans and metrics by OpenTelemetry's API, after its conventions for MySQL. Only `telemetry` imports this.
+
+https://opentelemetry.io/docs/specs/semconv/db/mysql/
+https://opentelemetry.io/docs/specs/semconv/db/database-metrics/
+
+An error's message is in no span: it may name a thread, or quote data.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from weakref import WeakKeyDictionary
+
+from opentelemetry import metrics, trace
+from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
+from opentelemetry.trace import SpanKind, Status, StatusCode, TracerProvider
+from opentelemetry.util.types import AttributeValue
+
+from ..config import ConnectionOptions, Endpoint
+from ..drivers.interface import ServerError
+from ..engine.asynchronous import AsyncEngine
+from ..engine.at_fork import tell_at_fork
+from ..engine.synchronous import SyncEngine
+
+Engine = AsyncEngine | SyncEngine
+
+#: As the conventions advise, in seconds.
+_BOUNDS_S = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
+
+_SCOPE = "locus_mysql"
+_SCHEMA = "https://opentelemetry.io/schemas/1.33.0"
+
+_POOL_NAME = "db.client.connection.pool.name"
+
+
+class Instruments:
+    """What spans and measurements are made with; one for a process.
+
+    Args:
+        tracers: Where spans go.
+        meters: Where measurements go.
+    """
+
+    def __init__(self, tracers: TracerProvider, meters: MeterProvider) -> None:
+        self._watched: WeakKeyDictionary[Engine, ConnectionOptions] = WeakKeyDictionary()
+        self.begin_in_child()
+        tell_at_fork(self)
+        self._tracer = tracers.get_tracer(_SCOPE, schema_url=_SCHEMA)
+        meter = meters.get_meter(_SCOPE, schema_url=_SCHEMA)
+        self._duration = meter.create_histogram(
+            "db.client.operation.duration",
+            unit="s",
+            description="Duration of database client operations.",
+            explicit_bucket_boundaries_advisory=_BOUNDS_S,
+        )
+        meter.create_observable_up_down_counter(
+            "db.client.connection.count",
+            [self._count],
+            unit="{connection}",
+            description="The number of connections that are currently in state described by the state attribute.",
+        )
+        meter.create_observable_up_down_counter(
+            "db.client.connection.max",
+            [self._most],
+            unit="{connection}",
+            description="The maximum number of open connections allowed.",
+        )
+        meter.create_observable_up_down_counter(
+            "db.client.connection.pending_requests",
+            [self._waiting],
+            unit="{request}",
+            description="The number of current pending requests for an open connection.",
+        )
+
+    def begin_in_child(self) -> None:
+        """After a fork: have a new lock, as a thread of the parent may hold the other one for ever."""
+        self._lock = threading.Lock()
+
+    def watch(self, engine: Engine, config: ConnectionOptions) -> None:
+        """Measure the pools of an engine, as long as it is there."""
+        with self._lock:
+            self._watched[engine] = config
+
+    @contextmanager
+    def call(self, name: str, engine: Engine, config: ConnectionOptions) -> Iterator[None]:
+        """A span, and a measurement, of the call that is made in this block."""
+        attributes: dict[str, AttributeValue] = {
+            "db.system.name": "mysql",
+            "db.namespace": config.database,
+            "db.operation.name": name,
+            **_address(engine.server),
+        }
+        began = perf_counter()
+        with self._tracer.start_as_current_span(
+            f"{name} {config.database}",
+            kind=SpanKind.CLIENT,
+            attributes=attributes,
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+            try:
+                yield
+            except BaseException as error:
+                failed = _failure(error)
+                attributes.update(failed)
+                span.set_attributes(failed)
+                span.set_status(Status(StatusCode.ERROR))
+                raise
+            finally:
+                address = _address(engine.server)  # it may be another one by now
+                attributes.update(address)
+                span.set_attributes(address)
+                self._duration.record(perf_counter() - began, attributes)
+
+    def _count(self, options: CallbackOptions) -> Iterable[Observation]:
+        for name, (opened, in_use, *_) in self._totals().items():
+            yield Observation(in_use, {_POOL_NAME: name, "db.client.connection.state": "used"})
+            yield Observation(opened - in_use, {_POOL_NAME: name, "db.client.connection.state": "idle"})
+
+    def _most(self, options: CallbackOptions) -> Iterable[Observation]:
+        return [Observation(most, {_POOL_NAME: name}) for name, (*_, most) in self._totals().items()]
+
+    def _waiting(self, options: CallbackOptions) -> Iterable[Observation]:
+        return [Observation(waiting, {_POOL_NAME: name}) for name, (_, _, waiting, *_) in self._totals().items()]
+
+    def _totals(self) -> dict[str, tuple[int, int, int, int]]:
+        """Open, in use, waiting and allowed, for each database: one may have several pools."""
+        with self._lock:
+            watched = list(self._watched.items())
+        totals: dict[str, tuple[int, int, int, int]] = {}
+        for engine, config in watched:
+            name = f"{','.join(map(str, config.endpoints))}/{config.database}"
+            for pool in engine.pools():
+                opened, in_use, waiting, most = totals.get(name, (0, 0, 0, 0))
+                totals[name] = (
+                    opened + pool.open,
+                    in_use + pool.in_use,
+                    waiting + pool.waiting,
+                    most + config.pool_size,
+                )
+        return totals
+
+
+_making = threading.Lock()
+_made: Instruments | None = None
+
+
+def instruments() -> Instruments | None:
+    """The process's, if the application has said where spans or metrics go; until then there is nothing to tell."""
+    global _made
+    if _made is None:
+        tracers, meters = trace.get_tracer_provider(), metrics.get_meter_provider()
+        if _is_set(tracers) or _is_set(meters):
+            with _making:
+                _made = _made or Instruments(tracers, meters)
+    return _made
+
+
+def _is_set(provider: object) -> bool:
+    """Whether this is what an application chose, and not what stands in until it does."""
+    return "Proxy" not in type(provider).__name__
+
+
+def _address(server: Endpoint) -> dict[str, AttributeValue]:
+    if server.unix_socket:
+        return {"server.address": server.unix_socket}
+    return {"server.address": server.host, "server.port": server.port}
+
+
+def _failure(error: BaseException) -> dict[str, AttributeValue]:
+    """What the conventions ask of a failed call; no words of the error."""
+    kind = type(error)
+    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    attributes: dict[str, AttributeValue] = {"error.type": f"{module}{kind.__qualname__}"}
+    if isinstance(error.__cause__, ServerError):
+        attributes["db.response.status_code"] = str(error.__cause__.errno)
+    return attributes

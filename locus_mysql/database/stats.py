@@ -1,0 +1,66 @@
+"""What a database did and has: `Stats`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..engine.asynchronous import AsyncEngine
+from ..engine.counters import Counters, PoolState
+from ..engine.synchronous import SyncEngine
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """The pools of a `Database` at one moment, and its counts up to then, which only grow.
+
+    Args:
+        open: Connections open, or being opened, in all pools.
+        in_use: Of these, how many calls have.
+        waiting: Calls that wait for a connection.
+        opened: Connections opened so far.
+        lost: Connections dropped so far because they, or their server, failed.
+        round_trips: Packets that were sent and answered, or should have been. Those of calls under way are missing.
+        retries: Batches sent again, after a lost connection, a deadlock or a lock wait.
+        cache_hits: Loads of a newest state that a kept state helped: it still is the newest, or that builds on it.
+        cache_misses: Other loads of a newest state.
+        sent_bytes: Bytes of commands, before TLS; logging in is not counted.
+        received_bytes: Bytes of answers, as those.
+        synchronous: The pool of the synchronous stores.
+        asynchronous: The pools of the asynchronous stores, one for each event loop that has made a call.
+    """
+
+    open: int
+    in_use: int
+    waiting: int
+    opened: int
+    lost: int
+    round_trips: int
+    retries: int
+    cache_hits: int
+    cache_misses: int
+    sent_bytes: int
+    received_bytes: int
+    synchronous: PoolState = field(default_factory=PoolState)
+    asynchronous: tuple[PoolState, ...] = ()
+
+
+def stats_of(counters: Counters, blocking: SyncEngine | None, awaited: AsyncEngine | None) -> Stats:
+    """The statistics of a database whose engines these are, as far as they were made."""
+    (synchronous,) = (PoolState(),) if blocking is None else blocking.pools()
+    asynchronous = () if awaited is None else awaited.pools()
+    pools = (synchronous, *asynchronous)
+    return Stats(
+        open=sum(pool.open for pool in pools),
+        in_use=sum(pool.in_use for pool in pools),
+        waiting=sum(pool.waiting for pool in pools),
+        opened=counters.opened,
+        lost=counters.lost,
+        round_trips=counters.total.round_trips,
+        retries=counters.retries,
+        cache_hits=counters.cache_hits,
+        cache_misses=counters.cache_misses,
+        sent_bytes=counters.total.sent_bytes,
+        received_bytes=counters.total.received_bytes,
+        synchronous=synchronous,
+        asynchronous=asynchronous,
+    )

@@ -1,0 +1,151 @@
+"""Statements about turns: who may write to a thread for now, and what a save relies on.
+
+A turn is a lease in the thread's row: a random token, and the time at which it ends by the server's clock. A thread
+that has no checkpoints yet has a row for the lease only. It counts as expired for ever, so nothing but a lease sees it.
+No statement here changes the thread's version: what processes know of the thread stays true.
+"""
+
+from __future__ import annotations
+
+from ..statement import Statement
+from ..template import Statements
+
+# Take the turn if nobody has it, or take it again by the same token: an answer may have been lost. Not if the token was
+# given back already: then this arrives late. The assignments run left to right.
+ACQUIRE = """
+INSERT INTO {threads} (tenant, thread_id, last_seq, first_seq, version, created_at, updated_at, expires_at,
+                       turn_token, turn_until)
+SELECT %s, %s, 0, 1, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), {LEASE_ONLY},
+       %s, UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
+  FROM DUAL
+ WHERE NOT EXISTS (SELECT 1 FROM {settled} s WHERE s.tenant = %s AND s.token = %s)
+    ON DUPLICATE KEY UPDATE
+       turn_token = IF(turn_until > UTC_TIMESTAMP(6), turn_token, %s),
+       turn_until = IF(turn_token = %s, UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND, turn_until)
+"""
+
+# Whether the turn is the token's, and for how long it is whoever's.
+WHOSE = """
+SELECT t.turn_token <=> %s, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), t.turn_until)
+  FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id = %s
+"""
+
+# Have the turn for longer, unless it was lost.
+RENEW = """
+UPDATE {threads}
+   SET turn_until = UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
+ WHERE tenant = %s AND thread_id = %s AND turn_token = %s AND turn_until > UTC_TIMESTAMP(6)
+"""
+
+# Give the turn back. A row that was there for it only goes.
+RELEASE = "UPDATE {threads} SET turn_until = NULL WHERE tenant = %s AND thread_id = %s AND turn_token = %s"
+
+DROP_LEASE = """
+DELETE FROM {threads}
+ WHERE tenant = %s AND thread_id = %s AND turn_token = %s AND turn_until IS NULL AND expires_at = {LEASE_ONLY}
+"""
+
+# A thread that is deleted within its own turn keeps its row for the lease.
+KEEP_LEASE = "UPDATE {threads} SET expires_at = {LEASE_ONLY} WHERE tenant = %s AND thread_id = %s"
+
+KEEP_LEASE_IF_EMPTY = """
+UPDATE {threads} SET expires_at = {LEASE_ONLY}
+ WHERE tenant = %s AND thread_id = %s
+   AND NOT EXISTS (SELECT 1 FROM {checkpoints} c
+                    WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL)
+"""
+
+# Does the token still have the turn? The thread is locked: nobody else takes it before the transaction ends. If not,
+# this fails with error 3141, which undoes the batch.
+FENCE = """
+SELECT CAST(IF(COUNT(*) = 1, '1', '') AS JSON)
+  FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id = %s AND t.turn_token = %s AND t.turn_until > UTC_TIMESTAMP(6)
+"""
+
+# Is the newest checkpoint below the seq just taken the one expected? The order names all of the primary key, so that
+# MySQL walks along it backwards to the first row.
+NEWEST_IS = """
+SELECT CAST(IF((SELECT c.{column}
+                  FROM {checkpoints} c
+                 WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.checkpoint_id IS NOT NULL
+                   AND c.seq >= t.first_seq AND c.seq < t.last_seq
+                 ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC LIMIT 1) <=> %s, '1', '') AS JSON)
+  FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id = %s
+"""
+
+# The newest checkpoint.
+NEWEST = """
+SELECT c.checkpoint_id, c.token
+  FROM {threads} t
+  JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id
+ WHERE t.tenant = %s AND t.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
+ ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
+ LIMIT 1
+"""
+
+# The name of a checkpoint that is told by its token. Reads the thread's rows; asked only to word an error.
+NAME_OF = """
+SELECT c.checkpoint_id FROM {checkpoints} c
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.token = %s
+ LIMIT 1
+"""
+
+
+class TurnStatements(Statements):
+    """Taking, keeping and giving back turns; guards of saves."""
+
+    def acquire(
+        self, tenant: str, thread_id: str, token: bytes, lease_us: int, version: bytes
+    ) -> tuple[Statement, Statement]:
+        """Take the turn if it is free; the second statement tells whether it is the token's, and for how long whose."""
+        inserted = (tenant, thread_id, version, token, lease_us, tenant, token)
+        return (
+            Statement(self._text(ACQUIRE), (*inserted, token, token, lease_us)),
+            Statement(self._text(WHOSE), (token, tenant, thread_id)),
+        )
+
+    def renew(self, tenant: str, thread_id: str, token: bytes, lease_us: int) -> Statement:
+        """Have the turn for longer; affects no row if it was lost."""
+        return Statement(self._text(RENEW), (lease_us, tenant, thread_id, token))
+
+    def release(self, tenant: str, thread_id: str, token: bytes) -> tuple[Statement, Statement]:
+        """Give the turn back, if it is the token's still."""
+        key = (tenant, thread_id, token)
+        return Statement(self._text(RELEASE), key), Statement(self._text(DROP_LEASE), key)
+
+    def keep_lease(self, tenant: str, thread_id: str) -> Statement:
+        """Make a thread that was emptied invisible, instead of dropping it with the lease in its row."""
+        return Statement(self._text(KEEP_LEASE), (tenant, thread_id))
+
+    def keep_lease_if_empty(self, tenant: str, thread_id: str) -> Statement:
+        """The same if the thread has no checkpoint left."""
+        return Statement(self._text(KEEP_LEASE_IF_EMPTY), (tenant, thread_id) * 2)
+
+    def fence(self, tenant: str, thread_id: str, token: bytes) -> Statement:
+        """Undo the batch unless the token has the turn. The thread must be locked by a statement before."""
+        return Statement(self._text(FENCE), (tenant, thread_id, token))
+
+    def newest_has_id(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Statement:
+        """Undo the batch unless this is the newest checkpoint, None for no checkpoint. A seq must have been taken."""
+        text = self._text(NEWEST_IS.replace("{column}", "checkpoint_id"))
+        return Statement(text, (checkpoint_id, tenant, thread_id))
+
+    def newest_has_token(self, tenant: str, thread_id: str, token: bytes | None) -> Statement:
+        """The same for a checkpoint told by its token."""
+        text = self._text(NEWEST_IS.replace("{column}", "token"))
+        return Statement(text, (token, tenant, thread_id))
+
+    def whose(self, tenant: str, thread_id: str, token: bytes) -> Statement:
+        """Whether the turn is the token's, and for how many microseconds it is whoever's; no row if no thread."""
+        return Statement(self._text(WHOSE), (token, tenant, thread_id))
+
+    def newest(self, tenant: str, thread_id: str) -> Statement:
+        """Id and token of the newest checkpoint."""
+        return Statement(self._text(NEWEST), (tenant, thread_id))
+
+    def name_of(self, tenant: str, thread_id: str, token: bytes) -> Statement:
+        """The id of the checkpoint with a token; None if it was deleted."""
+        return Statement(self._text(NAME_OF), (tenant, thread_id, token))

@@ -1,0 +1,136 @@
+"""Filters as conditions on a column of JSON text: `Condition`.
+
+Values compare as JSON: numbers by value whatever their type, texts by code point, and a boolean is no number. What is
+not there counts as null, but for ``$exists``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import InvalidInput
+from ..statement import Param
+
+#: MySQL refuses JSON nested more deeply than 100; a filter is left some room.
+DEPTH_LIMIT = 50
+
+_ORDERINGS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+OPERATORS = ("$eq", "$ne", *_ORDERINGS, "$in", "$exists")
+
+_NUMBERS = "('INTEGER', 'UNSIGNED INTEGER', 'DOUBLE', 'DECIMAL')"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition that stands behind others.
+
+    Args:
+        sql: Begins with AND; empty if there is none.
+        params: Its parameters.
+    """
+
+    sql: str = ""
+    params: tuple[Param, ...] = ()
+
+
+def condition_of(filter: Mapping[str, Any] | None, column: str) -> Condition:
+    """The condition that a column of JSON text fulfils a filter.
+
+    Args:
+        filter: Field names, each with a value that the field must equal, with operators (``{"$gte": 3}``), or with a
+            filter of the fields below it.
+        column: The column, with its table's alias.
+
+    Raises:
+        InvalidInput: An operator is unknown, or a value is none that JSON can hold.
+    """
+    if not filter:
+        return Condition()
+    parts: list[str] = []
+    params: list[Param] = []
+    _conditions(filter, column, "$", parts, params, 0)
+    return Condition("".join(f"\n   AND {part}" for part in parts), tuple(params))
+
+
+def _conditions(
+    filter: Mapping[str, Any], column: str, path: str, parts: list[str], params: list[Param], depth: int
+) -> None:
+    if not isinstance(filter, Mapping):
+        raise InvalidInput(f"A filter must be a dict, not {type(filter).__name__}.")
+    if depth > DEPTH_LIMIT:
+        raise InvalidInput(f"The filter is nested more than {DEPTH_LIMIT} deep.")
+    for name, wanted in filter.items():
+        if not isinstance(name, str):
+            raise InvalidInput(f"A field of a filter must be named by text, not {type(name).__name__}.")
+        if name.startswith("$"):
+            raise InvalidInput(
+                f"Filter operator {name!r} stands where a field must. Write {{'field': {{{name!r}: …}}}}."
+            )
+        below = f"{path}.{_quoted(name)}"
+        if not isinstance(wanted, Mapping):
+            parts.append(_equal(column, below, wanted, params))
+        elif any(isinstance(key, str) and key.startswith("$") for key in wanted):
+            for operator, operand in wanted.items():
+                parts.append(_operation(column, below, operator, operand, params))
+        elif not wanted:
+            params.append(below)
+            parts.append(f"COALESCE(JSON_TYPE(JSON_EXTRACT({column}, %s)) COLLATE utf8mb4_bin = 'OBJECT', FALSE)")
+        else:
+            _conditions(wanted, column, below, parts, params, depth + 1)
+
+
+def _operation(column: str, path: str, operator: Any, operand: Any, params: list[Param]) -> str:
+    if operator == "$eq":
+        return _equal(column, path, operand, params)
+    if operator == "$ne":
+        return f"NOT {_equal(column, path, operand, params)}"
+    if operator in _ORDERINGS:
+        return _ordered(column, path, operator, operand, params)
+    if operator == "$in":
+        if isinstance(operand, str | bytes | Mapping) or not isinstance(operand, Sequence | set | frozenset):
+            raise InvalidInput("The filter operator '$in' needs a list of values.")
+        if not operand:
+            return "FALSE"
+        return "(" + " OR ".join(_equal(column, path, value, params) for value in operand) + ")"
+    if operator == "$exists":
+        if not isinstance(operand, bool):
+            raise InvalidInput("The filter operator '$exists' needs True or False.")
+        params.append(path)
+        return f"JSON_CONTAINS_PATH({column}, 'one', %s) = {int(operand)}"
+    raise InvalidInput(f"Unknown filter operator {operator!r}. Known: {', '.join(OPERATORS)}.")
+
+
+def _equal(column: str, path: str, wanted: Any, params: list[Param]) -> str:
+    params.append(path)
+    if wanted is None:
+        return f"COALESCE(JSON_TYPE(JSON_EXTRACT({column}, %s)) COLLATE utf8mb4_bin = 'NULL', TRUE)"
+    params.append(_json(wanted))
+    return f"COALESCE(JSON_EXTRACT({column}, %s) = CAST(%s AS JSON), FALSE)"
+
+
+def _ordered(column: str, path: str, operator: str, wanted: Any, params: list[Param]) -> str:
+    if isinstance(wanted, bool) or not isinstance(wanted, int | float | str):
+        raise InvalidInput(f"The filter operator {operator!r} compares numbers or texts, not {type(wanted).__name__}.")
+    types = "('STRING')" if isinstance(wanted, str) else _NUMBERS
+    params += [path, path, _json(wanted)]
+    return (
+        f"(COALESCE(JSON_TYPE(JSON_EXTRACT({column}, %s)) COLLATE utf8mb4_bin IN {types}, FALSE)"
+        f" AND JSON_EXTRACT({column}, %s) {_ORDERINGS[operator]} CAST(%s AS JSON))"
+    )
+
+
+def _quoted(name: str) -> str:
+    """A field's name as part of a JSON path."""
+    return _json(name)
+
+
+def _json(value: Any) -> str:
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidInput("A value of the filter is none that JSON can hold exactly.") from None
+    return text

@@ -1,0 +1,255 @@
+"""Statements about embeddings: in full, as a byte and as a bit per dimension.
+
+They need a table of scopes, and tables of embeddings keyed by tenant, path, key and place; nothing of what is embedded,
+but for a condition on it. So another family of records can use them on tables of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..statement import Param, Statement
+from .filters import Condition
+from .ranges import Range
+from .template import MemoryStatements, portions
+
+REMOVE = """
+DELETE v, s
+  FROM {vectors} v
+  LEFT JOIN {signs} s ON s.tenant = v.tenant AND s.path = v.path AND s.item_key = v.item_key AND s.place = v.place
+ WHERE (v.tenant, v.path, v.item_key) IN (<keys>)<gone>
+"""
+
+# The codes stay for a while without their content, for caches to be told.
+REMOVE_CODES = """
+UPDATE {codes} c
+  JOIN {scopes} s ON s.tenant = c.tenant AND s.path = c.path
+   SET c.code = NULL, c.stamp = s.stamp
+ WHERE (c.tenant, c.path, c.item_key) IN (<keys>) AND c.code IS NOT NULL<gone>
+"""
+
+GONE = """
+   AND NOT EXISTS (SELECT 1 FROM {items} i WHERE i.tenant = ?.tenant AND i.path = ?.path AND i.item_key = ?.item_key)"""
+
+REMOVE_RANGE = """
+DELETE v, s
+  FROM {vectors} v
+  LEFT JOIN {signs} s ON s.tenant = v.tenant AND s.path = v.path AND s.item_key = v.item_key AND s.place = v.place
+ WHERE v.tenant = %s<range>
+"""
+REMOVE_CODES_RANGE = """
+UPDATE {codes} c
+  JOIN {scopes} s ON s.tenant = c.tenant AND s.path = c.path
+   SET c.code = NULL, c.stamp = s.stamp
+ WHERE c.tenant = %s<range> AND c.code IS NOT NULL
+"""
+
+ADD_VECTORS = "INSERT INTO {vectors} (tenant, path, item_key, place, digest, embedding) VALUES <rows>"
+ADD_SIGNS = "INSERT INTO {signs} (tenant, path, item_key, place, expires, sig) VALUES <rows>"
+ADD_CODES = """
+INSERT INTO {codes} (tenant, path, item_key, place, stamp, code)
+VALUES <rows> AS fresh
+    ON DUPLICATE KEY UPDATE stamp = fresh.stamp, code = fresh.code
+"""
+ADD_CODES_ROW = "(%s, %s, %s, %s, (SELECT s.stamp FROM {scopes} s WHERE s.tenant = %s AND s.path = %s), %s)"
+
+# Embeddings of texts by their digests, to be kept where a text is written again.
+KNOWN = """
+SELECT v.path, v.item_key, v.digest, v.embedding
+  FROM {vectors} v
+ WHERE (v.tenant, v.path, v.item_key) IN (<keys>) AND v.digest IS NOT NULL
+"""
+
+OF_ITEM = """
+SELECT v.place, v.embedding FROM {vectors} v
+ WHERE v.tenant = %s AND v.path = %s AND v.item_key = %s
+ ORDER BY v.place
+"""
+
+# The nearest by signs, with their embeddings. It reads all signs of the scope, and nothing else of what is not near.
+NEAR = """
+SELECT v.path, v.item_key, v.place, v.embedding
+  FROM (SELECT s.tenant, s.path, s.item_key, s.place, BIT_COUNT(s.sig ^ %s) AS distance
+          FROM {signs} s<items>
+         WHERE s.tenant = %s<range> AND LENGTH(s.sig) = %s
+           AND (s.expires = 0 OR EXISTS (SELECT 1 FROM {items} x
+                                          WHERE x.tenant = s.tenant AND x.path = s.path AND x.item_key = s.item_key
+                                            AND x.expires_at > UTC_TIMESTAMP(6)))<filter>
+         ORDER BY distance, s.path, s.item_key, s.place
+         LIMIT %s) AS best
+  JOIN {vectors} v ON v.tenant = best.tenant AND v.path = best.path AND v.item_key = best.item_key
+                  AND v.place = best.place
+"""
+ITEMS_OF_SIGNS = "\n          JOIN {items} i ON i.tenant = s.tenant AND i.path = s.path AND i.item_key = s.item_key"
+
+EXACT = """
+SELECT v.path, v.item_key, v.place, v.embedding FROM {vectors} v
+ WHERE (v.tenant, v.path, v.item_key, v.place) IN (<keys>)
+"""
+
+SCOPES = "SELECT s.path, s.stamp, s.purged FROM {scopes} s WHERE s.tenant = %s<range>"
+
+# Relies on the index changes.
+CHANGES = """
+SELECT c.path, c.item_key, c.place, c.code
+  FROM {codes} c
+ WHERE c.tenant = %s AND c.path = %s AND c.stamp > %s
+"""
+
+ALL_CODES = (
+    "SELECT c.path, c.item_key, c.place, c.code FROM {codes} c WHERE c.tenant = %s<range> AND c.code IS NOT NULL"
+)
+
+SIZE = "SELECT COUNT(*) FROM {signs} s WHERE s.tenant = %s<range>"
+
+# Remove the codes of embeddings that were removed long ago: a cache that has not looked since loads anew. Takes the
+# lock of a namespace; the statement after it relies on it.
+PURGE_SCOPE = """
+UPDATE {scopes} s
+  JOIN (SELECT c.tenant, c.path, MAX(c.stamp) AS newest
+          FROM {codes} c
+         WHERE c.tenant = %s AND c.path = %s AND c.code IS NULL
+           AND c.stamp < {CLOCK} - %s
+         GROUP BY c.tenant, c.path) AS old ON old.tenant = s.tenant AND old.path = s.path
+   SET s.purged = GREATEST(s.purged, old.newest)
+"""
+PURGE_CODES = """
+DELETE c FROM {codes} c
+  JOIN {scopes} s ON s.tenant = c.tenant AND s.path = c.path
+ WHERE c.tenant = %s AND c.path = %s AND c.code IS NULL AND c.stamp <= s.purged
+"""
+REMOVED = """
+SELECT DISTINCT c.tenant, c.path FROM {codes} c
+ WHERE c.tenant = %s AND c.code IS NULL
+   AND c.stamp < {CLOCK} - %s
+ LIMIT %s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorRow:
+    """An embedding to write, but for its tenant.
+
+    Args:
+        path: The namespace of what is embedded.
+        key: Its key.
+        place: A number among its embeddings.
+        digest: Of the text that was embedded; None if that is not known.
+        embedding: 32-bit floats.
+        code: A byte per dimension.
+        sig: A bit per dimension.
+        expires: Whether what is embedded may expire.
+    """
+
+    path: bytes
+    key: bytes
+    place: int
+    digest: bytes | None
+    embedding: bytes
+    code: bytes
+    sig: bytes
+    expires: bool = False
+
+
+class VectorStatements(MemoryStatements):
+    """Writing embeddings and finding the nearest."""
+
+    def replace(
+        self, tenant: str, keys: Sequence[tuple[bytes, bytes]], rows: Sequence[VectorRow]
+    ) -> tuple[Statement, ...]:
+        """Give items these embeddings in the place of those they have. The scopes must be locked.
+
+        Args:
+            tenant: Whose.
+            keys: The items.
+            rows: Their embeddings; those without any then have none.
+        """
+        return (
+            *self.over_keys(REMOVE.replace("<gone>", ""), tenant, keys),
+            *self.over_keys(REMOVE_CODES.replace("<gone>", ""), tenant, keys),
+            *self._add(tenant, rows),
+        )
+
+    def remove_gone(self, tenant: str, keys: Sequence[tuple[bytes, bytes]]) -> tuple[Statement, ...]:
+        """Remove the embeddings of those of these items that are no longer there. The scopes must be locked."""
+        return (
+            *self.over_keys(REMOVE.replace("<gone>", GONE.replace("?", "v")), tenant, keys),
+            *self.over_keys(REMOVE_CODES.replace("<gone>", GONE.replace("?", "c")), tenant, keys),
+        )
+
+    def remove_range(self, tenant: str, where: Range) -> tuple[Statement, ...]:
+        """Remove all embeddings of a range."""
+        return (
+            Statement(self._text(REMOVE_RANGE.replace("<range>", where.condition("v"))), (tenant, *where.params)),
+            Statement(self._text(REMOVE_CODES_RANGE.replace("<range>", where.condition("c"))), (tenant, *where.params)),
+        )
+
+    def _add(self, tenant: str, rows: Sequence[VectorRow]) -> tuple[Statement, ...]:
+        statements: list[Statement] = []
+        for some in portions(rows):
+            keys = [(tenant, row.path, row.key, row.place) for row in some]
+            vectors = [(*key, row.digest, row.embedding) for key, row in zip(keys, some, strict=True)]
+            signs = [(*key, int(row.expires), row.sig) for key, row in zip(keys, some, strict=True)]
+            codes = [(*key, tenant, row.path, row.code) for key, row in zip(keys, some, strict=True)]
+            statements += [
+                self._insert(ADD_VECTORS, "(%s, %s, %s, %s, %s, %s)", vectors),
+                self._insert(ADD_SIGNS, "(%s, %s, %s, %s, %s, %s)", signs),
+                self._insert(ADD_CODES, ADD_CODES_ROW, codes),
+            ]
+        return tuple(statements)
+
+    def _insert(self, template: str, row: str, rows: Sequence[Sequence[Param]]) -> Statement:
+        text = self._text(template.replace("<rows>", ", ".join([row] * len(rows))))
+        return Statement(text, tuple(param for params in rows for param in params))
+
+    def known(self, tenant: str, keys: Sequence[tuple[bytes, bytes]]) -> tuple[Statement, ...]:
+        """Path, key, digest and embedding of what items have."""
+        return self.over_keys(KNOWN, tenant, keys)
+
+    def of_item(self, tenant: str, path: bytes, key: bytes) -> Statement:
+        """Place and embedding of what an item has."""
+        return Statement(self._text(OF_ITEM), (tenant, path, key))
+
+    def near(self, tenant: str, where: Range, sig: bytes, condition: Condition, limit: int) -> Statement:
+        """Path, key, place and embedding of those whose signs agree best with a query's, in any order."""
+        text = NEAR.replace("<items>", ITEMS_OF_SIGNS if condition.sql else "").replace("<range>", where.condition("s"))
+        params = (sig, tenant, *where.params, len(sig), *condition.params, limit)
+        return Statement(self._text(text).replace("<filter>", condition.sql), params)
+
+    def exact(self, tenant: str, keys: Sequence[tuple[bytes, bytes, int]]) -> tuple[Statement, ...]:
+        """Path, key, place and embedding of some."""
+        return tuple(
+            Statement(
+                self._text(EXACT.replace("<keys>", ", ".join(["(%s, %s, %s, %s)"] * len(some)))),
+                tuple(param for key in some for param in (tenant, *key)),
+            )
+            for some in portions(keys)
+        )
+
+    def scopes(self, tenant: str, where: Range) -> Statement:
+        """Path, stamp and purged of the namespaces of a range."""
+        return Statement(self._text(SCOPES.replace("<range>", where.condition("s"))), (tenant, *where.params))
+
+    def changes(self, tenant: str, path: bytes, stamp: int) -> Statement:
+        """Path, key, place and code of what changed in a namespace after a stamp; the code of what is gone is None."""
+        return Statement(self._text(CHANGES), (tenant, path, stamp))
+
+    def all_codes(self, tenant: str, where: Range) -> Statement:
+        """Path, key, place and code of all of a range."""
+        return Statement(self._text(ALL_CODES.replace("<range>", where.condition("c"))), (tenant, *where.params))
+
+    def size(self, tenant: str, where: Range) -> Statement:
+        """How many embeddings there are."""
+        return Statement(self._text(SIZE.replace("<range>", where.condition("s"))), (tenant, *where.params))
+
+    def purge(self, tenant: str, path: bytes, age_us: int) -> tuple[Statement, ...]:
+        """Remove what tells of embeddings of a namespace that were removed longer ago than this."""
+        return (
+            Statement(self._text(PURGE_SCOPE), (tenant, path, age_us)),
+            Statement(self._text(PURGE_CODES), (tenant, path)),
+        )
+
+    def removed(self, tenant: str, age_us: int, limit: int) -> Statement:
+        """Tenant and path of namespaces with embeddings removed longer ago than this."""
+        return Statement(self._text(REMOVED), (tenant, age_us, limit))

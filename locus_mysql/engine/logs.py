@@ -1,0 +1,51 @@
+"""The loggers of this package, by topic, and what of an error may stand in a log.
+
+Levels: WARNING is for what somebody should look into, although calls went on; INFO for what explains a delay and passes
+by itself; DEBUG for everyday life. At INFO and above no record names a thread, a tenant or a checkpoint; at no level
+does one hold a state, metadata or a password.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+
+from ..drivers.interface import DriverError, ServerError
+from .topology import NoPrimary
+
+#: Opened: DEBUG. Closed for age or on request: DEBUG. Gone while idle: INFO. Lost in use: WARNING.
+CONNECTIONS = logging.getLogger("locus_mysql.connections")
+
+#: A batch is sent again: INFO.
+RETRIES = logging.getLogger("locus_mysql.retries")
+
+#: Another writer was faster, and the operation goes on from what that one wrote: INFO.
+CONFLICTS = logging.getLogger("locus_mysql.conflicts")
+
+#: A call took longer than ``slow_ms``, or a health check failed: WARNING.
+CALLS = logging.getLogger("locus_mysql.calls")
+
+#: What saves and `vacuum` removed: DEBUG. It failed: WARNING.
+HOUSEKEEPING = logging.getLogger("locus_mysql.housekeeping")
+
+#: What is damaged was left out of an answer: WARNING. Which thread's it is: DEBUG.
+DAMAGE = logging.getLogger("locus_mysql.damage")
+
+#: Where a quotation begins, which may be of data. Not an apostrophe.
+_QUOTES = re.compile(r"(?<!\w)['\"]")
+
+#: Longest reason that is logged, in characters.
+_LONGEST = 300
+
+
+def told(error: BaseException) -> str:
+    """What a log may say of an error. The server's words may quote data, and those of our errors name threads."""
+    if isinstance(error, NoPrimary):
+        return "; ".join(told(reason) for reason in error.reasons)
+    if isinstance(error, ServerError):
+        return f"error {error.errno}"
+    if not isinstance(error, DriverError):
+        cause = error.__cause__
+        return type(error).__name__ + (f" ({told(cause)})" if isinstance(cause, DriverError) else "")
+    words = _QUOTES.split(str(error), 1)[0].rstrip(". ")
+    return "".join(one if one.isprintable() else " " for one in words[:_LONGEST])

@@ -1,0 +1,303 @@
+"""LangGraph's long-term memory on MySQL: `AsyncMySQLStore` and `MySQLStore`."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import logging
+import threading
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from typing import Any, Self, Unpack, cast
+
+from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
+from pydantic import SecretStr
+
+from ...config import Keywords, MySQLConfig
+from ...database.database import Database, share
+from ...errors import ConfigError
+from ...memories.embedding import Texts
+from ...memories.surface import AsyncMemories, SyncMemories
+from .store_operations import StoreProcedures
+
+#: How often expired items are removed if nothing else is said, in minutes.
+SWEEP_INTERVAL_MINUTES = 5
+
+_log = logging.getLogger("locus_mysql")
+
+
+class _AsyncItems(AsyncMemories[StoreProcedures]):
+    async def embed_texts(self, texts: Texts) -> Sequence[Any]:
+        embeddings = cast(Any, self._operations.embeddings)
+        if not texts.query:
+            return cast(Sequence[Any], await embeddings.aembed_documents(texts.texts))
+        return await asyncio.gather(*(embeddings.aembed_query(text) for text in texts.texts))
+
+
+class _SyncItems(SyncMemories[StoreProcedures]):
+    def embed_texts(self, texts: Texts) -> Sequence[Any]:
+        embeddings = cast(Any, self._operations.embeddings)
+        if not texts.query:
+            return cast(Sequence[Any], embeddings.embed_documents(texts.texts))
+        return [embeddings.embed_query(text) for text in texts.texts]
+
+
+class AsyncMySQLStore(BaseStore):
+    """LangGraph's store, awaited: items in namespaces, searched by field, by meaning, or by word.
+
+    With an ``index``, a search with a query is by meaning: the score is the cosine (or what ``distance_type`` says:
+    ``inner_product``, ``l2``), and of several vectors of an item the nearest counts. Without one it is by word. Items
+    that have expired are never returned, whatever ``omit_expired`` says.
+
+    Args:
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
+        index: ``dims``, ``embed`` and ``fields`` of the vectors.
+        ttl: ``default_ttl`` and ``sweep_interval_minutes`` in minutes, ``refresh_on_read``.
+        options: Options of `MySQLConfig`.
+
+    Example:
+        ```python
+        async with AsyncMySQLStore(dsn="mysql://user:password@localhost/app") as store:
+            await store.aput(("users", "ada"), "tea", {"likes": "green tea"})
+            (found,) = await store.asearch(("users",), filter={"likes": "green tea"})
+            assert found.key == "tea"
+        ```
+    """
+
+    supports_ttl = True
+
+    def __init__(
+        self,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
+        *,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        **options: Unpack[Keywords],
+    ) -> None:
+        self.ttl_config = ttl
+        self.index_config = index
+        database, config, owned = share(where, options)
+        self._procedures = StoreProcedures(config, index, ttl)
+        self._items = _AsyncItems(self._procedures, database, owned=owned)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._sweeper: asyncio.Task[None] | None = None
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def from_conn_string(
+        cls,
+        conn_string: str,
+        *,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        **options: Unpack[Keywords],
+    ) -> AsyncIterator[Self]:
+        """A store for the time of a block.
+
+        Args:
+            conn_string: ``mysql://user:password@host:port/database``.
+            index: See the class.
+            ttl: See the class.
+            options: Options of `MySQLConfig`.
+        """
+        async with cls(conn_string, index=index, ttl=ttl, **options) as store:
+            yield store
+
+    async def setup(self) -> None:
+        """Make the tables that are missing. The first call of any other method does so as well."""
+        await self._items.run(self._procedures.nothing())
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carry out operations: reads first, side by side, then the writes in one transaction.
+
+        Of several writes of one key the last counts.
+
+        Returns:
+            A result for each operation, in their order.
+        """
+        self._loop = asyncio.get_running_loop()
+        return await self._items.run(self._procedures.batch(ops))
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """`abatch` from another thread than the event loop's.
+
+        Raises:
+            ConfigError: This is the event loop's thread, which would wait for itself.
+        """
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            if self._loop is not None and self._loop.is_running():
+                return asyncio.run_coroutine_threadsafe(self.abatch(ops), self._loop).result()
+            raise ConfigError(
+                "AsyncMySQLStore was not used in an event loop yet. Use MySQLStore without one."
+            ) from None
+        raise ConfigError("A synchronous call in an event loop would block it: await abatch, aget, aput and so on.")
+
+    async def sweep_ttl(self) -> int:
+        """Remove items of the tenant that have expired; returns how many."""
+        return await self._items.run(self._procedures.sweep_all())
+
+    async def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> asyncio.Task[None]:
+        """Remove what has expired again and again, until `stop_ttl_sweeper`.
+
+        Args:
+            sweep_interval_minutes: How often; by default as ``ttl`` says, or every 5 minutes.
+        """
+        if self._sweeper is None or self._sweeper.done():
+            interval_s = _interval_s(self.ttl_config, sweep_interval_minutes)
+            self._sweeper = asyncio.create_task(self._sweep(interval_s), name="locus-mysql-ttl-sweeper")
+        return self._sweeper
+
+    async def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
+        """Stop removing; True if it has stopped within a time-out in seconds."""
+        if self._sweeper is None:
+            return True
+        self._sweeper.cancel()
+        await asyncio.wait([self._sweeper], timeout=timeout)
+        stopped = self._sweeper.done()
+        if stopped:
+            self._sweeper = None
+        return stopped
+
+    async def close(self) -> None:
+        """Stop removing what has expired, and close the connections; the next call opens new ones."""
+        await self.stop_ttl_sweeper()
+        await self._items.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    async def _sweep(self, interval_s: float) -> None:
+        while True:
+            await asyncio.sleep(interval_s)
+            try:
+                await self.sweep_ttl()
+            except Exception:
+                _log.exception("Removing expired items failed; it is tried again in %s s.", interval_s)
+
+
+class MySQLStore(BaseStore):
+    """`AsyncMySQLStore` without an event loop. Safe to share between threads; ``abatch`` runs in one.
+
+    Args:
+        where: See `AsyncMySQLStore`, as for the others.
+        index: ``dims``, ``embed`` and ``fields`` of the vectors.
+        ttl: When items expire.
+        options: Options of `MySQLConfig`.
+    """
+
+    supports_ttl = True
+
+    def __init__(
+        self,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
+        *,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        **options: Unpack[Keywords],
+    ) -> None:
+        self.ttl_config = ttl
+        self.index_config = index
+        database, config, owned = share(where, options)
+        self._procedures = StoreProcedures(config, index, ttl)
+        self._items = _SyncItems(self._procedures, database, owned=owned)
+        self._sweeper: threading.Thread | None = None
+        self._stop = threading.Event()
+
+    @classmethod
+    @contextlib.contextmanager
+    def from_conn_string(
+        cls,
+        conn_string: str,
+        *,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        **options: Unpack[Keywords],
+    ) -> Iterator[Self]:
+        """A store for the time of a block.
+
+        Args:
+            conn_string: ``mysql://user:password@host:port/database``.
+            index: See the class.
+            ttl: See the class.
+            options: Options of `MySQLConfig`.
+        """
+        with cls(conn_string, index=index, ttl=ttl, **options) as store:
+            yield store
+
+    def setup(self) -> None:
+        """Make the tables that are missing. The first call of any other method does so as well."""
+        self._items.run(self._procedures.nothing())
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carry out operations: see `AsyncMySQLStore.abatch`."""
+        return self._items.run(self._procedures.batch(ops))
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """`batch` in a thread, for graphs that are awaited."""
+        return await asyncio.to_thread(self.batch, ops)
+
+    def sweep_ttl(self) -> int:
+        """Remove items of the tenant that have expired; returns how many."""
+        return self._items.run(self._procedures.sweep_all())
+
+    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> concurrent.futures.Future[None]:
+        """Remove what has expired again and again, in a thread, until `stop_ttl_sweeper` or the future is cancelled.
+
+        Args:
+            sweep_interval_minutes: How often; by default as ``ttl`` says, or every 5 minutes.
+        """
+        ended: concurrent.futures.Future[None] = concurrent.futures.Future()
+        if self._sweeper is not None and self._sweeper.is_alive():
+            ended.add_done_callback(lambda future: self._stop.set() if future.cancelled() else None)
+            return ended
+        self._stop = stop = threading.Event()
+        interval_s = _interval_s(self.ttl_config, sweep_interval_minutes)
+
+        def sweep() -> None:
+            while not stop.wait(interval_s):
+                try:
+                    self.sweep_ttl()
+                except Exception:
+                    _log.exception("Removing expired items failed; it is tried again in %s s.", interval_s)
+            if not ended.done():
+                ended.set_result(None)
+
+        ended.add_done_callback(lambda future: stop.set() if future.cancelled() else None)
+        self._sweeper = threading.Thread(target=sweep, daemon=True, name="locus-mysql-ttl-sweeper")
+        self._sweeper.start()
+        return ended
+
+    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
+        """Stop removing; True if it has stopped within a time-out in seconds."""
+        self._stop.set()
+        if self._sweeper is None:
+            return True
+        self._sweeper.join(timeout)
+        stopped = not self._sweeper.is_alive()
+        if stopped:
+            self._sweeper = None
+        return stopped
+
+    def close(self) -> None:
+        """Stop removing what has expired, and close the connections; the next call opens new ones."""
+        self.stop_ttl_sweeper()
+        self._items.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _interval_s(ttl: TTLConfig | None, minutes: float | None) -> float:
+    asked = minutes if minutes is not None else (ttl or {}).get("sweep_interval_minutes")
+    interval = SWEEP_INTERVAL_MINUTES if asked is None else asked
+    if not interval > 0:
+        raise ConfigError(f"sweep_interval_minutes must be above 0, not {interval!r}.")
+    return interval * 60

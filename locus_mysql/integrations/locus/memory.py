@@ -1,0 +1,336 @@
+"""Locus' long-term memory on MySQL: `MySQLMemory` and `SyncMySQLMemory`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Unpack, cast
+
+from locus.memory.store import BaseStore, SemanticSearchResult, StoreCapabilities, StoreItem
+from locus.rag.embeddings.base import BaseEmbedding
+from pydantic import SecretStr
+
+from ...config import Keywords, MySQLConfig
+from ...database.database import Database, share
+from ...dialect import Schema
+from ...errors import ConfigError, InvalidInput
+from ...memories.embedding import EmbedFunction, Procedure, Texts, embed_awaited, embed_blocking
+from ...memories.records import MemoryItem
+from ...memories.store import STORE_TTL, MemoryProcedures, Put
+from ...memories.surface import AsyncMemories, SyncMemories, awaited, blocking
+
+
+class LocusMemoryProcedures:
+    """The methods of Locus' stores, over items of exactly one namespace each.
+
+    Args:
+        config: The options.
+        embedder: Embeds what is stored and what is asked for.
+        dimension: The width of embeddings; that of the embedder if None.
+        model: Names the embedder's model.
+    """
+
+    def __init__(
+        self, config: MySQLConfig, embedder: BaseEmbedding | None, dimension: int | None, model: str = ""
+    ) -> None:
+        if embedder is not None:
+            if dimension is not None and dimension != embedder.dimension:
+                raise ConfigError(f"The embedder's embeddings have {embedder.dimension} dimensions, not {dimension}.")
+            dimension = embedder.dimension
+        self.embedder = embedder
+        self.embed: EmbedFunction | None = None if embedder is None else self._documents
+        self._items = MemoryProcedures(config, dims=dimension, embed=self.embed, model=model)
+
+    @property
+    def config(self) -> MySQLConfig:
+        """The options in force."""
+        return self._items.config
+
+    @property
+    def schema(self) -> Schema:
+        """The tables."""
+        return self._items.schema
+
+    @property
+    def capabilities(self) -> StoreCapabilities:
+        """What there is; search by embedding needs to know the width: an embedder, or a dimension."""
+        return StoreCapabilities(
+            search=self.config.search or self.embed is not None,
+            semantic_search=self._items.dims is not None,
+            embedding_dimension=self._items.dims,
+            ttl=True,
+            list_namespaces=True,
+            batch_operations=True,
+            transactions=True,
+        )
+
+    def put(
+        self,
+        namespace: tuple[str, ...],
+        key: str,
+        value: Any,
+        metadata: dict[str, Any] | None = None,
+        *,
+        ttl_s: float | str | None = STORE_TTL,
+        if_version: int | None = None,
+    ) -> Procedure[None]:
+        """Store a value in the place of what is under the key; with an embedder, its text is embedded.
+
+        Args:
+            namespace: One label or more, texts without NUL that are not empty; 1,000 bytes together.
+            key: 1 to 1,000 bytes of UTF-8 without NUL.
+            value: Any JSON value.
+            metadata: A dict of JSON values, at most 65,536 bytes as JSON.
+            ttl_s: The item expires after this many seconds; None: never. By default as the store's ``ttl_s`` says.
+            if_version: Write only if the item has this version; 0: only if there is none.
+
+        Raises:
+            InvalidInput: An argument cannot be stored exactly.
+            VersionConflict: The item has another version; nothing was changed.
+        """
+        yield from self._items.put(namespace, key, value, metadata=metadata, ttl_s=ttl_s, if_version=if_version)
+
+    def put_with_embedding(
+        self,
+        namespace: tuple[str, ...],
+        key: str,
+        value: Any,
+        embedding: list[float],
+        metadata: dict[str, Any] | None = None,
+    ) -> Procedure[None]:
+        """Store a value with an embedding of the caller's."""
+        yield from self._items.put(namespace, key, value, metadata=metadata, embedding=embedding)
+
+    def put_batch(self, items: list[tuple[tuple[str, ...], str, Any, dict[str, Any] | None]]) -> Procedure[None]:
+        """Store values, all or none: tuples of namespace, key, value and metadata."""
+        yield from self._items.put_batch([Put(namespace, key, value, data) for namespace, key, value, data in items])
+
+    def get(self, namespace: tuple[str, ...], key: str) -> Procedure[Any | None]:
+        """The value under a key; None if there is none."""
+        return (yield from self._items.get(namespace, key))
+
+    def get_item(self, namespace: tuple[str, ...], key: str) -> Procedure[StoreItem | None]:
+        """The item under a key, with metadata, version and times; None if there is none."""
+        item = yield from self._items.get_item(namespace, key)
+        return None if item is None else _store_item(item)
+
+    def get_batch(self, keys: list[tuple[tuple[str, ...], str]]) -> Procedure[dict[tuple[tuple[str, ...], str], Any]]:
+        """Values by namespace and key; what is not there is left out. One round trip."""
+        found = yield from self._items.get_batch(keys)
+        return {key: item.value for key, item in found.items()}
+
+    def get_embedding(self, namespace: tuple[str, ...], key: str) -> Procedure[list[float] | None]:
+        """The embedding of an item, the first if it has several; None if there is none."""
+        return next(iter((yield from self._items.get_embeddings(namespace, key))), None)
+
+    def exists(self, namespace: tuple[str, ...], key: str) -> Procedure[bool]:
+        """Whether there is an item under a key."""
+        return (yield from self._items.exists(namespace, key))
+
+    def delete(self, namespace: tuple[str, ...], key: str) -> Procedure[bool]:
+        """Delete an item; True if there was one."""
+        return (yield from self._items.delete(namespace, key))
+
+    def list_keys(self, namespace: tuple[str, ...], limit: int = 100) -> Procedure[list[str]]:
+        """Keys of a namespace, in the order of their code points."""
+        return (yield from self._items.list_keys(namespace, limit))
+
+    def list_namespaces(
+        self, prefix: tuple[str, ...] | None = None, limit: int = 100
+    ) -> Procedure[list[tuple[str, ...]]]:
+        """Namespaces with items in them that begin with a prefix, in the order of their labels."""
+        return (yield from self._items.list_namespaces(prefix or (), limit=limit))
+
+    def clear_namespace(self, namespace: tuple[str, ...]) -> Procedure[int]:
+        """Delete all items of a namespace; returns how many there were."""
+        return (yield from self._items.clear_namespace(namespace))
+
+    def search(
+        self, namespace: tuple[str, ...], query: str | None = None, limit: int = 10
+    ) -> Procedure[list[StoreItem]]:
+        """Items of a namespace, best first: by meaning if there is an embedder, else by word.
+
+        Without a query, or with an empty one, the most recently stored come first.
+        """
+        hits = yield from self._items.search(namespace, query=query or None, limit=limit, only_here=True)
+        return [_store_item(hit.item) for hit in hits]
+
+    def search_many(
+        self, namespaces: Sequence[tuple[str, ...]], query: str | None = None, limit: int = 10
+    ) -> Procedure[list[list[StoreItem]]]:
+        """`search` in each of several namespaces, in the round trips of one search."""
+        found = yield from self._items.search_many(namespaces, query=query or None, limit=limit, only_here=True)
+        return [[_store_item(hit.item) for hit in hits] for hits in found]
+
+    def search_by_embedding(
+        self,
+        namespace: tuple[str, ...],
+        query_embedding: list[float],
+        limit: int = 10,
+        threshold: float | None = None,
+        metadata_filter: dict[str, Any] | None = None,
+    ) -> Procedure[list[SemanticSearchResult]]:
+        """The items of a namespace nearest to an embedding.
+
+        Args:
+            namespace: Where.
+            query_embedding: Of the store's width.
+            limit: At most this many.
+            threshold: The least score, from 0 to 1.
+            metadata_filter: What the metadata must fulfil: values, or operators as in `MemoryStore.search`.
+
+        Returns:
+            Best first; the score is (1 + cosine) / 2, the distance 1 - cosine.
+        """
+        if threshold is not None and (isinstance(threshold, bool) or not isinstance(threshold, int | float)):
+            raise InvalidInput(f"threshold must be a number, not {type(threshold).__name__}.")
+        hits = yield from self._items.search(
+            namespace,
+            embedding=query_embedding,
+            metadata_filter=metadata_filter,
+            limit=limit,
+            min_score=None if threshold is None else 2 * threshold - 1,
+            only_here=True,
+        )
+        return [
+            SemanticSearchResult(_store_item(hit.item), (1 + cast(float, hit.score)) / 2, 1 - cast(float, hit.score))
+            for hit in hits
+        ]
+
+    async def _documents(self, texts: list[str]) -> list[list[float]]:
+        embedder = cast(BaseEmbedding, self.embedder)
+        at_once = max(1, embedder.capabilities.max_batch_size)
+        made: list[list[float]] = []
+        for start in range(0, len(texts), at_once):
+            made += [result.embedding for result in await embedder.embed_documents(texts[start : start + at_once])]
+        return made
+
+    async def queries(self, texts: list[str]) -> list[list[float]]:
+        """The embeddings of what is asked for."""
+        embedder = cast(BaseEmbedding, self.embedder)
+        return [(await embedder.embed_query(text)).embedding for text in texts]
+
+
+class MySQLMemory(AsyncMemories[LocusMemoryProcedures], BaseStore):
+    """Locus' store of long-term memory, in MySQL.
+
+    Works as ``builder.compile(store=…)`` and under ``LLMMemoryManager``.
+
+    Args:
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
+        embedder: Embeds what is stored and what is asked for, as in Locus' ``PgMemory``. Without one, `search` is by
+            word.
+        dimension: The width of embeddings, where the caller brings them.
+        model: Names the embedder's model: texts are embedded anew when they are put again and it is another one.
+        options: Options of `MySQLConfig`.
+
+    Example:
+        ```python
+        memory = MySQLMemory(dsn="mysql://user:password@localhost/app")
+        await memory.put(("users", "ada"), "theme", {"theme": "dark, as it is easier on the eyes"})
+        (found,) = await memory.search(("users", "ada"), "eyes")
+        assert found.key == "theme"
+        await memory.close()
+        ```
+    """
+
+    def __init__(
+        self,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
+        *,
+        embedder: BaseEmbedding | None = None,
+        dimension: int | None = None,
+        model: str = "",
+        **options: Unpack[Keywords],
+    ) -> None:
+        database, config, owned = share(where, options)
+        super().__init__(LocusMemoryProcedures(config, embedder, dimension, model), database, owned=owned)
+
+    @property
+    def capabilities(self) -> StoreCapabilities:
+        """What this store can do."""
+        return self._operations.capabilities
+
+    async def embed_texts(self, texts: Texts) -> Sequence[Any]:
+        """Embed texts by the embedder."""
+        embed = self._operations.queries if texts.query else cast(EmbedFunction, self._operations.embed)
+        return await embed_awaited(embed, texts)
+
+    put = awaited(LocusMemoryProcedures.put)
+    put_with_embedding = awaited(LocusMemoryProcedures.put_with_embedding)
+    put_batch = awaited(LocusMemoryProcedures.put_batch)
+    get = awaited(LocusMemoryProcedures.get)
+    get_item = awaited(LocusMemoryProcedures.get_item)
+    get_batch = awaited(LocusMemoryProcedures.get_batch)
+    get_embedding = awaited(LocusMemoryProcedures.get_embedding)
+    exists = awaited(LocusMemoryProcedures.exists)
+    delete = awaited(LocusMemoryProcedures.delete)
+    list_keys = awaited(LocusMemoryProcedures.list_keys)
+    list_namespaces = awaited(LocusMemoryProcedures.list_namespaces)
+    clear_namespace = awaited(LocusMemoryProcedures.clear_namespace)
+    search = awaited(LocusMemoryProcedures.search)
+    search_many = awaited(LocusMemoryProcedures.search_many)
+    search_by_embedding = awaited(LocusMemoryProcedures.search_by_embedding)
+
+
+class SyncMySQLMemory(SyncMemories[LocusMemoryProcedures]):
+    """`MySQLMemory` without an event loop: the same methods, blocking, as those of Locus' ``OracleSyncStore``.
+
+    Safe to share between threads.
+
+    Args:
+        where: See `MySQLMemory`, as for the others.
+        embedder: Embeds what is stored and what is asked for, in an event loop of its own for each call.
+        dimension: The width of embeddings.
+        model: Names the embedder's model.
+        options: Options of `MySQLConfig`.
+    """
+
+    def __init__(
+        self,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
+        *,
+        embedder: BaseEmbedding | None = None,
+        dimension: int | None = None,
+        model: str = "",
+        **options: Unpack[Keywords],
+    ) -> None:
+        database, config, owned = share(where, options)
+        super().__init__(LocusMemoryProcedures(config, embedder, dimension, model), database, owned=owned)
+
+    @property
+    def capabilities(self) -> StoreCapabilities:
+        """What this store can do."""
+        return self._operations.capabilities
+
+    def embed_texts(self, texts: Texts) -> Sequence[Any]:
+        """Embed texts by the embedder."""
+        embed = self._operations.queries if texts.query else cast(EmbedFunction, self._operations.embed)
+        return embed_blocking(embed, texts)
+
+    put = blocking(LocusMemoryProcedures.put)
+    put_with_embedding = blocking(LocusMemoryProcedures.put_with_embedding)
+    put_batch = blocking(LocusMemoryProcedures.put_batch)
+    get = blocking(LocusMemoryProcedures.get)
+    get_item = blocking(LocusMemoryProcedures.get_item)
+    get_batch = blocking(LocusMemoryProcedures.get_batch)
+    get_embedding = blocking(LocusMemoryProcedures.get_embedding)
+    exists = blocking(LocusMemoryProcedures.exists)
+    delete = blocking(LocusMemoryProcedures.delete)
+    list_keys = blocking(LocusMemoryProcedures.list_keys)
+    list_namespaces = blocking(LocusMemoryProcedures.list_namespaces)
+    clear_namespace = blocking(LocusMemoryProcedures.clear_namespace)
+    search = blocking(LocusMemoryProcedures.search)
+    search_many = blocking(LocusMemoryProcedures.search_many)
+    search_by_embedding = blocking(LocusMemoryProcedures.search_by_embedding)
+
+
+def _store_item(item: MemoryItem) -> StoreItem:
+    return StoreItem(
+        namespace=item.namespace,
+        key=item.key,
+        value=item.value,
+        metadata=item.metadata,
+        created_at=item.created_at,
+        updated_at=item.updated_at,
+        version=item.version,
+    )

@@ -1,0 +1,34 @@
+"""Whether the Locus SDK is there: `need_locus`. Imports nothing of it."""
+
+from __future__ import annotations
+
+import sys
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
+
+from ..errors import LocusMissing
+
+_INSTALL = "pip install 'locus-mysql[locus]'"
+
+
+def need_locus(what: str) -> None:
+    """Refuse what needs the Locus SDK where it is not installed.
+
+    Args:
+        what: The class, function or command, for the message.
+
+    Raises:
+        LocusMissing: There is no package ``locus``, or it is not the SDK: PyPI has an unrelated one of that name.
+    """
+    if "locus.memory" in sys.modules:
+        return
+    spec = find_spec("locus")
+    if spec is None:
+        raise LocusMissing(f"{what} needs the Locus SDK, which is not installed. Run {_INSTALL}.")
+    place = spec.origin or "a folder of that name"
+    # Not by the dotted name: that would import the package, and there is no telling what a stranger does.
+    if PathFinder.find_spec("locus.memory", list(spec.submodule_search_locations or ())) is None:
+        raise LocusMissing(
+            f"{what} needs the Locus SDK, but `locus` is something else here: {place}. If it is PyPI's package of that "
+            f"name, run pip uninstall locus, then {_INSTALL}; if it is a file of your own, rename it."
+        )

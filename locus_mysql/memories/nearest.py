@@ -1,0 +1,275 @@
+"""Searching by meaning, as generators that do no I/O: cold on the server, or warm by codes in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import cast
+
+from ..dialect import Statement
+from ..dialect.memories.dialect import MemoryDialect
+from ..dialect.memories.filters import Condition
+from ..dialect.memories.ranges import Range
+from ..drivers.interface import Result, Row
+from ..engine.operation import Batch, Operation
+from .records import Hits, MemoryHit, item_of
+from .vectors.cache import KnownRange, VectorCache
+from .vectors.coding import signs_of
+from .vectors.numeric import say_if_missing
+from .vectors.scoring import Query
+from .vectors.table import CodeTable, VectorKey
+from .writing import ItemKey
+
+#: A cold search ranks this many, the nearest by signs, by their embeddings.
+RERANKED = 500
+
+#: Of so many namespaces what changed is asked for in one batch; if more did, the range is loaded anew.
+NAMESPACES_AT_ONCE = 100
+
+
+class NearestOperations:
+    """Searches by embedding.
+
+    Args:
+        sql: The statements.
+        cache: Codes of ranges that are searched repeatedly.
+    """
+
+    def __init__(self, sql: MemoryDialect, cache: VectorCache) -> None:
+        self.sql = sql
+        self._cache = cache
+
+    def nearest(
+        self,
+        tenant: str,
+        where: Range,
+        query: Query,
+        condition: Condition,
+        wanted: int,
+        *,
+        min_score: float | None = None,
+        exact: bool = False,
+    ) -> Operation[Hits]:
+        """The items whose embeddings are nearest to a query's; of several embeddings of an item the nearest counts.
+
+        Args:
+            tenant: Whose.
+            where: In which namespaces.
+            query: The embedding asked for.
+            condition: What the items must fulfil.
+            wanted: At most so many.
+            min_score: Leave out what is farther.
+            exact: Whether the answer must be certain, at the price of loading the codes of the range.
+        """
+        say_if_missing()
+        if wanted < 1:
+            return Hits()
+        key = (tenant, where.path, where.exact)
+        known = self._cache.get(key)
+        hits: list[MemoryHit] = []
+        if condition.sql or (known is None and not exact):  # few may fulfil a condition: then those are ranked, not all
+            hits, complete = yield from self._cold(tenant, where, query, condition, wanted, min_score)
+            if complete or (known is None and not exact and not self._cache.was_large(key)):
+                return Hits(hits, exact=complete)
+        if known is None:
+            known = yield from self._load(tenant, where, len(query.values), keep=True, must=exact)
+            if known is None:
+                return Hits(hits, exact=False)
+        hits = yield from self._warm(tenant, where, known, query, condition, wanted, min_score)
+        return Hits(hits)
+
+    def _cold(
+        self,
+        tenant: str,
+        where: Range,
+        query: Query,
+        condition: Condition,
+        wanted: int,
+        min_score: float | None,
+    ) -> Operation[tuple[list[MemoryHit], bool]]:
+        """Rank by signs on the server, then the best by their embeddings; and whether that was all there are."""
+        sig = signs_of(query.values)
+        (found,) = yield Batch.of(self.sql.vectors.near(tenant, where, sig, condition, RERANKED))
+        ranked = sorted(_best_of_items(query, found.rows).items(), key=lambda entry: (-entry[1], entry[0]))
+        if min_score is not None:
+            ranked = [entry for entry in ranked if entry[1] >= min_score]
+        hits: list[MemoryHit] = []
+        remaining = iter(ranked)
+        while len(hits) < wanted:  # an item may have gone, or changed, since: then the next ones are asked for
+            some = dict(islice(remaining, wanted - len(hits)))
+            if not some:
+                break
+            rows = yield from self._items(tenant, list(some), condition)
+            hits += [MemoryHit(item_of(rows[key]), score) for key, score in some.items() if key in rows]
+        return hits, len(found.rows) < RERANKED
+
+    def _warm(
+        self,
+        tenant: str,
+        where: Range,
+        known: KnownRange,
+        query: Query,
+        condition: Condition,
+        wanted: int,
+        min_score: float | None,
+    ) -> Operation[list[MemoryHit]]:
+        """Rank by codes in memory: whatever may be among the best is compared exactly.
+
+        The packet that asks for those also asks whether anything has changed since the codes were read. If so, they are
+        brought up to date, and it begins anew.
+        """
+        while True:
+            with known.lock:
+                candidates = known.table.best(query)
+                first = list(islice(candidates, 4 * wanted + 16))
+                stamps = dict(known.stamps)
+            scores: dict[ItemKey, float] = {}
+            rows: dict[ItemKey, Row] = {}
+            vectors, items = self._ask_for(tenant, first, condition)
+            changes = [self.sql.vectors.changes(tenant, path, stamp) for path, stamp in list(stamps.items())[:1]]
+            if len(stamps) != 1:
+                changes = []
+            scopes = self.sql.vectors.scopes(tenant, where)
+            results = yield Batch((scopes, *changes, *vectors, *items), atomic=False)
+            changed = yield from self._catch_up(
+                tenant, where, known, results[0].rows, results[1].rows if changes else None, stamps
+            )
+            if changed:
+                continue
+            answers = results[1 + len(changes) :]
+            _take(query, answers[: len(vectors)], answers[len(vectors) :], scores, rows)
+            asked = len(first)
+            bound = first[-1][1] if first else 0.0
+            while True:
+                best = sorted((entry for entry in scores.items() if entry[0] in rows), key=lambda e: (-e[1], e[0]))
+                if min_score is not None:
+                    best = [entry for entry in best if entry[1] >= min_score]
+                certain = len(best) >= wanted and best[wanted - 1][1] > bound
+                more = (
+                    []
+                    if certain or (min_score is not None and bound < min_score)
+                    else list(islice(candidates, 3 * asked))
+                )
+                if not more:
+                    return [MemoryHit(item_of(rows[key]), score) for key, score in best[:wanted]]
+                vectors, items = self._ask_for(tenant, more, condition)
+                results = yield Batch((*vectors, *items), atomic=False)
+                _take(query, results[: len(vectors)], results[len(vectors) :], scores, rows)
+                asked += len(more)
+                bound = more[-1][1]
+
+    def _catch_up(
+        self,
+        tenant: str,
+        where: Range,
+        known: KnownRange,
+        scopes: Sequence[Row],
+        changes: Sequence[Row] | None,
+        since: dict[bytes, int],
+    ) -> Operation[bool]:
+        """Bring codes up to date; whether there was anything to do.
+
+        Args:
+            tenant: Whose.
+            where: The range.
+            known: What is known of it.
+            scopes: Path, stamp and purged of its namespaces, read before the changes.
+            changes: What changed in the only namespace; None if that was not asked for.
+            since: The stamps that were known when the changes were asked for.
+        """
+        now = {cast(bytes, path): (cast(int, stamp), cast(int, purged)) for path, stamp, purged in scopes}
+        different = [path for path, (stamp, _) in now.items() if since.get(path) != stamp]
+        gone = [path for path in since if path not in now]
+        if not different and not gone:
+            return False
+        anew = [path for path in different if now[path][1] > since.get(path, 0) or path not in since]
+        if len(different) > NAMESPACES_AT_ONCE:
+            fresh = yield from self._load(tenant, where, known.table.dims, keep=False, must=True)
+            if fresh is not None:
+                with known.lock:
+                    known.table, known.stamps = fresh.table, fresh.stamps
+            self._cache.has_grown()
+            return True
+        if changes is None or anew or len(different) > 1:
+            results = yield Batch(
+                tuple(
+                    self.sql.vectors.all_codes(tenant, Range(path, exact=True))
+                    if path in anew
+                    else self.sql.vectors.changes(tenant, path, since[path])
+                    for path in different
+                ),
+                atomic=False,
+            )
+            changes = [row for result in results for row in result.rows]
+        with known.lock:
+            for path in (*gone, *anew):
+                known.table.remove_path(path)
+                known.stamps.pop(path, None)
+            for owner, name, place, code in changes:
+                key = (cast(bytes, owner), cast(bytes, name), cast(int, place))
+                if code is None:
+                    known.table.remove(key)
+                else:
+                    known.table.put(key, cast(bytes, code))
+            for path in different:
+                known.stamps[path] = now[path][0]
+        self._cache.has_grown()
+        return True
+
+    def _load(self, tenant: str, where: Range, dims: int, *, keep: bool, must: bool) -> Operation[KnownRange | None]:
+        """The codes of a range, remembered if they fit; None if they do not, unless they must be read anyway."""
+        if keep or not must:
+            (size,) = yield Batch.of(self.sql.vectors.size(tenant, where))
+            keep = self._cache.fits(cast(int, size.rows[0][0]), dims)
+            if not keep and not must:
+                return None
+        statements = (self.sql.vectors.scopes(tenant, where), self.sql.vectors.all_codes(tenant, where))
+        scopes, codes = yield Batch(statements, atomic=False)
+        table = CodeTable(dims)
+        table.fill(
+            [
+                ((cast(bytes, path), cast(bytes, name), cast(int, place)), cast(bytes, code))
+                for path, name, place, code in codes.rows
+            ]
+        )
+        known = KnownRange(table, {cast(bytes, path): cast(int, stamp) for path, stamp, _ in scopes.rows})
+        if keep:
+            self._cache.put((tenant, where.path, where.exact), known)
+        return known
+
+    def _ask_for(
+        self, tenant: str, candidates: Sequence[tuple[VectorKey, float]], condition: Condition
+    ) -> tuple[tuple[Statement, ...], tuple[Statement, ...]]:
+        """The statements for the embeddings of candidates, and for their items."""
+        keys = [key for key, _ in candidates]
+        items = list(dict.fromkeys((path, name) for path, name, _ in keys))
+        return self.sql.vectors.exact(tenant, keys), self.sql.reading.get(tenant, items, condition)
+
+    def _items(self, tenant: str, keys: Sequence[ItemKey], condition: Condition) -> Operation[dict[ItemKey, Row]]:
+        results = yield Batch(self.sql.reading.get(tenant, keys, condition), atomic=False)
+        return {(cast(bytes, row[0]), cast(bytes, row[1])): row for result in results for row in result.rows}
+
+
+def _take(
+    query: Query,
+    vectors: Iterable[Result],
+    items: Iterable[Result],
+    scores: dict[ItemKey, float],
+    rows: dict[ItemKey, Row],
+) -> None:
+    """Add what was answered about candidates to what is known of them."""
+    for key, score in _best_of_items(query, [row for result in vectors for row in result.rows]).items():
+        scores[key] = max(score, scores.get(key, score))
+    for result in items:
+        rows.update({(cast(bytes, row[0]), cast(bytes, row[1])): row for row in result.rows})
+
+
+def _best_of_items(query: Query, rows: Sequence[Row]) -> dict[ItemKey, float]:
+    """The best score of each item among the embeddings of some rows."""
+    width = 4 * len(query.values)
+    fitting = [row for row in rows if len(cast(bytes, row[3])) == width]
+    best: dict[ItemKey, float] = {}
+    for row, score in zip(fitting, query.scores([cast(bytes, row[3]) for row in fitting]), strict=True):
+        key = (cast(bytes, row[0]), cast(bytes, row[1]))
+        best[key] = max(score, best.get(key, score))
+    return best

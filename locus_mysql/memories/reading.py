@@ -1,0 +1,137 @@
+"""Finding items by key, by field and by word, as generators that do no I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import cast
+
+from ..config import MySQLConfig
+from ..dialect import Statement
+from ..dialect.memories.dialect import MemoryDialect
+from ..dialect.memories.filters import Condition
+from ..dialect.memories.ranges import Range
+from ..engine.operation import Batch, Operation
+from ..errors import InvalidInput
+from .namespaces import begins_with, ends_with, labels_of, literal_start, path_of
+from .records import Hits, MemoryHit, MemoryItem, Namespace, item_of
+from .writing import ItemKey
+
+#: A search indexes at most so many texts first.
+PENDING_LIMIT = 100_000
+
+#: Of a query, only this many words and phrases count for the score of a hit.
+PARTS_SCORED = 16
+
+#: A phrase, or what stands between blanks and ASCII punctuation. A part need not be what MySQL takes for one word.
+_PART = re.compile(r'"([^"]*)"|([^\s!-/:-@\[-^`{-~]+)')
+
+#: Namespaces are listed in pages of so many.
+_PAGE = 1_000
+
+
+class ReadingOperations:
+    """What finds items without their embeddings.
+
+    Args:
+        config: The options.
+        sql: The statements.
+    """
+
+    def __init__(self, config: MySQLConfig, sql: MemoryDialect) -> None:
+        self.config = config
+        self.sql = sql
+
+    def get(
+        self, tenant: str, keys: Sequence[ItemKey], *, refresh: bool = False
+    ) -> Operation[dict[ItemKey, MemoryItem]]:
+        """Items by their keys; those that are not there are left out. One round trip.
+
+        Args:
+            tenant: Whose.
+            keys: Their paths and keys.
+            refresh: Whether those that expire are given their whole time again.
+        """
+        keys = list(dict.fromkeys(keys))
+        refreshing = self.sql.writing.refresh(tenant, keys) if refresh else ()
+        results = yield Batch((*refreshing, *self.sql.reading.get(tenant, keys)), atomic=False)
+        rows = [row for result in results[len(refreshing) :] for row in result.rows]
+        return {(cast(bytes, row[0]), cast(bytes, row[1])): item_of(row) for row in rows}
+
+    def list_keys(self, tenant: str, path: bytes, limit: int, offset: int) -> Operation[list[str]]:
+        """Keys of a namespace, in their order. One round trip."""
+        (found,) = yield Batch.of(self.sql.reading.keys(tenant, path, limit, offset))
+        return [cast(bytes, row[0]).decode() for row in found.rows]
+
+    def count(self, tenant: str, where: Range, condition: Condition) -> Operation[int]:
+        """How many items there are. One round trip."""
+        (found,) = yield Batch.of(self.sql.reading.count(tenant, where, condition))
+        return cast(int, found.rows[0][0])
+
+    def newest(self, tenant: str, where: Range, condition: Condition, limit: int, offset: int) -> Operation[Hits]:
+        """Items, most recently written first. One round trip."""
+        (found,) = yield Batch.of(self.sql.reading.list(tenant, where, condition, limit, offset))
+        return Hits(MemoryHit(item_of(row), None) for row in found.rows)
+
+    def words(
+        self, tenant: str, where: Range, condition: Condition, query: str, limit: int, offset: int = 0
+    ) -> Operation[Hits]:
+        """Items that hold words of a query, best first. One round trip.
+
+        Raises:
+            InvalidInput: The store has no full-text index.
+        """
+        if not self.config.search:
+            raise InvalidInput("The store has no full-text index (search=False). Search by meaning, or by fields.")
+        parts = parts_of(query)
+        if not parts:
+            return Hits()
+        statements: tuple[Statement, ...] = (
+            self.sql.writing.index_pending(PENDING_LIMIT),
+            self.sql.reading.words(tenant, where, condition, query, parts, limit, offset),
+        )
+        _, found = yield Batch(statements, atomic=False)
+        return Hits(MemoryHit(item_of(row), float(cast(float, row[8]))) for row in found.rows)
+
+    def list_namespaces(
+        self,
+        tenant: str,
+        prefixes: Sequence[Sequence[str]] = (),
+        suffixes: Sequence[Sequence[str]] = (),
+        max_depth: int | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> Operation[list[Namespace]]:
+        """Namespaces with items in them that fit all of these, in their order, cut to a depth.
+
+        A round trip for each 1,000 that begin as the prefix with the most labels before a wildcard.
+        """
+        start = max((literal_start(prefix) for prefix in prefixes), key=len, default=())
+        where = Range(path_of(start, empty=True, what="Prefix"))
+        found: dict[Namespace, None] = {}
+        after = b""
+        while len(found) < offset + limit:
+            (page,) = yield Batch.of(self.sql.reading.namespaces(tenant, where, after, _PAGE))
+            for row in page.rows:
+                labels = labels_of(cast(bytes, row[0]))
+                if all(begins_with(labels, prefix) for prefix in prefixes) and all(
+                    ends_with(labels, suffix) for suffix in suffixes
+                ):
+                    found[labels if max_depth is None else labels[:max_depth]] = None
+            if len(page.rows) < _PAGE:
+                break
+            after = cast(bytes, page.rows[-1][0])
+        return list(found)[offset : offset + limit]
+
+    def embedding(self, tenant: str, key: ItemKey) -> Operation[list[bytes]]:
+        """The embeddings of an item that is there, as 32-bit floats. One round trip."""
+        item, vectors = yield Batch(
+            (self.sql.reading.version(tenant, *key), self.sql.vectors.of_item(tenant, *key)), atomic=False
+        )
+        return [cast(bytes, row[1]) for row in vectors.rows] if item.rows else []
+
+
+def parts_of(query: str) -> list[str]:
+    """The parts of a query that count for the score of a hit, each once: phrases in quotes, and words."""
+    parts = [f'"{phrase}"' if phrase else word for phrase, word in _PART.findall(query)]
+    return list({part.casefold(): part for part in parts}.values())[:PARTS_SCORED]

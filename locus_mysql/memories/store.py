@@ -1,0 +1,632 @@
+"""Long-term memory: `MemoryStore` and `SyncMemoryStore`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, Unpack, cast
+
+from pydantic import SecretStr
+
+from ..config import Keywords, MySQLConfig
+from ..database.database import Database, share
+from ..dialect.memories.dialect import MemoryDialect
+from ..dialect.memories.filters import condition_of
+from ..dialect.memories.ranges import Range
+from ..dialect.memories.writing import ItemRow
+from ..engine.operation import Operation
+from ..errors import ConfigError, InvalidInput
+from .abreast import abreast
+from .arguments import (
+    SEARCHED_CHARACTERS,
+    check_count,
+    check_text,
+    encode_metadata,
+    encode_value,
+    microseconds,
+    strings_of,
+)
+from .embedding import EmbedFunction, Procedure, Texts, digest_of
+from .fusion import FUSED, fuse
+from .namespaces import encoded_key, path_of
+from .nearest import NearestOperations
+from .paths import WHOLE, check_path, texts_at
+from .reading import ReadingOperations
+from .records import Hits, MemoryItem, Namespace
+from .surface import AsyncMemories, SyncMemories, awaited, blocking
+from .vectors.cache import VectorCache
+from .vectors.coding import DIMENSIONS_LIMIT, Coded, decode_vector, encode_vector, floats_of
+from .vectors.scoring import METRICS, Metric, Query
+from .writing import ItemKey, NewItem, WritingOperations
+
+#: What an item is searched by: fields only, words, embeddings, or words and embeddings.
+Way: TypeAlias = Literal["word", "meaning", "hybrid"]
+
+#: Where no time to live is given, the store's own holds; None then means that the item never expires.
+STORE_TTL: Final = "store"
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """An item to write, for `MemoryStore.put_batch`.
+
+    Args:
+        namespace: As in `MemoryStore.put`, like the others.
+        key: The item's.
+        value: A JSON value.
+        metadata: A dict.
+        ttl_s: The item expires after this many seconds.
+        if_version: The version that it must have.
+        text: What is searched by word.
+        embedding: An embedding of the item.
+        embeddings: Several.
+        index: What is embedded.
+        texts: What is embedded instead of what stands at paths.
+    """
+
+    namespace: Sequence[str]
+    key: str
+    value: Any
+    metadata: Mapping[str, Any] | None = None
+    ttl_s: float | str | None = STORE_TTL
+    if_version: int | None = None
+    text: str | None = None
+    embedding: Any = None
+    embeddings: Sequence[Any] = ()
+    index: bool | Sequence[str] = True
+    texts: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """An item to write, but for the embeddings of its texts."""
+
+    row: ItemRow
+    given: list[Coded]
+    texts: list[str]
+    if_version: int | None
+
+
+class MemoryProcedures:
+    """The store's procedures, for one tenant.
+
+    Args:
+        config: The options.
+        dims: See `MemoryStore`, as the others.
+        embed: Embeds texts.
+        fields: What is embedded.
+        metric: How near is near.
+        model: Names the embed function's model.
+        vector_cache_bytes: Memory for codes.
+    """
+
+    def __init__(
+        self,
+        config: MySQLConfig,
+        *,
+        dims: int | None = None,
+        embed: EmbedFunction | None = None,
+        fields: Sequence[str] = (WHOLE,),
+        metric: Metric = "cosine",
+        model: str = "",
+        vector_cache_bytes: int = 268_435_456,
+    ) -> None:
+        if dims is not None and (
+            isinstance(dims, bool) or not isinstance(dims, int) or not 1 <= dims <= DIMENSIONS_LIMIT
+        ):
+            raise ConfigError(f"dims must be a whole number from 1 to {DIMENSIONS_LIMIT}, not {dims!r}.")
+        if embed is not None and dims is None:
+            raise ConfigError("A store with an embed function needs dims, the width of its embeddings.")
+        if metric not in METRICS:
+            raise ConfigError(f"metric must be one of {', '.join(METRICS)}, not {metric!r}.")
+        if isinstance(fields, str):
+            raise ConfigError(f"fields must be a list of paths, not one text; write [{fields!r}].")
+        self.config = config
+        self.embed = embed
+        self.dims = dims
+        self.fields = tuple(check_path(path) for path in fields)
+        self.metric: Metric = metric
+        self.model = model
+        self.sql = MemoryDialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
+        self.schema = self.sql.schema
+        self.writing = WritingOperations(config, self.sql)
+        self.reading = ReadingOperations(config, self.sql)
+        self.nearest = NearestOperations(self.sql, VectorCache(vector_cache_bytes))
+        self._tenant = config.tenant
+
+    def put(
+        self,
+        namespace: Sequence[str],
+        key: str,
+        value: Any,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        ttl_s: float | str | None = STORE_TTL,
+        if_version: int | None = None,
+        text: str | None = None,
+        embedding: Any = None,
+        embeddings: Sequence[Any] = (),
+        index: bool | Sequence[str] = True,
+    ) -> Procedure[int]:
+        """Write an item whole, in the place of what is under the key.
+
+        Args:
+            namespace: One label or more, texts without NUL that are not empty; 1,000 bytes together.
+            key: 1 to 1,000 bytes of UTF-8 without NUL; compared by code point, as labels are.
+            value: Any JSON value, nested 90 deep at most. What is read is equal to it, in the same order.
+            metadata: A dict of JSON values, at most 65,536 bytes as JSON.
+            ttl_s: The item expires after this many seconds; None: never. By default as the store's ``ttl_s`` says.
+            if_version: Write only if the item has this version; 0: only if there is none.
+            text: What is searched by word, and embedded for the path ``$``. By default all texts in the value.
+            embedding: An embedding of the item, instead of one by the store's function.
+            embeddings: Several: a search then counts the nearest.
+            index: False: no embedding by the store's function; a list of paths: of these instead of the store's.
+
+        Returns:
+            The item's version: 1 for a new one.
+
+        Raises:
+            InvalidInput: An argument cannot be stored exactly, or an embedding has another width than the store's.
+            VersionConflict: The item has another version; nothing was changed.
+            StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
+        """
+        put = Put(namespace, key, value, metadata, ttl_s, if_version, text, embedding, embeddings, index)
+        (item,) = yield from self._embedded([self._prepared(put)])
+        return cast(int, (yield self.writing.put(self._tenant, item)))
+
+    def put_batch(self, items: Iterable[Put]) -> Procedure[None]:
+        """Write items, all or none. Of several with one key the last counts. One round trip, but for embedding.
+
+        Raises:
+            InvalidInput: As for `put`; or there are more than 10,000.
+            VersionConflict: One of them has another version than its ``if_version``; nothing was changed.
+        """
+        new = yield from self._embedded([self._prepared(item) for item in items])
+        yield self.writing.write(self._tenant, new)
+
+    def write_batch(self, items: Iterable[Put], deleted: Iterable[tuple[Sequence[str], str]]) -> Procedure[int]:
+        """Write some items and delete others, all or nothing; returns how many were deleted.
+
+        What is both written and deleted is deleted.
+        """
+        gone = [self._key(namespace, key) for namespace, key in deleted]
+        new = yield from self._embedded([self._prepared(item) for item in items])
+        return cast(int, (yield self.writing.write(self._tenant, new, gone)))
+
+    def get(self, namespace: Sequence[str], key: str, default: Any = None, *, refresh: bool = False) -> Procedure[Any]:
+        """The value under a key; the default if there is none.
+
+        Args:
+            namespace: The item's.
+            key: The item's.
+            default: Returned if there is no item.
+            refresh: Whether an item that expires is given its whole time again.
+        """
+        item = yield from self.get_item(namespace, key, refresh=refresh)
+        return default if item is None else item.value
+
+    def get_item(self, namespace: Sequence[str], key: str, *, refresh: bool = False) -> Procedure[MemoryItem | None]:
+        """The item under a key, with metadata, version and times; None if there is none."""
+        found = yield self.reading.get(self._tenant, [self._key(namespace, key)], refresh=refresh)
+        return next(iter(found.values()), None)
+
+    def get_batch(
+        self, keys: Iterable[tuple[Sequence[str], str]], *, refresh: bool = False
+    ) -> Procedure[dict[tuple[Namespace, str], MemoryItem]]:
+        """Items by namespace and key; what is not there is left out. One round trip."""
+        wanted = [self._key(namespace, key) for namespace, key in keys]
+        if not wanted:
+            return {}
+        found = yield self.reading.get(self._tenant, wanted, refresh=refresh)
+        items = [found[key] for key in dict.fromkeys(wanted) if key in found]
+        return {(item.namespace, item.key): item for item in items}
+
+    def exists(self, namespace: Sequence[str], key: str) -> Procedure[bool]:
+        """Whether there is an item under a key."""
+        return (yield from self.get_item(namespace, key)) is not None
+
+    def delete(self, namespace: Sequence[str], key: str) -> Procedure[bool]:
+        """Delete an item; True if there was one."""
+        return bool((yield self.writing.write(self._tenant, [], [self._key(namespace, key)])))
+
+    def delete_batch(self, keys: Iterable[tuple[Sequence[str], str]]) -> Procedure[int]:
+        """Delete items, all or none; returns how many there were. One round trip."""
+        wanted = [self._key(namespace, key) for namespace, key in keys]
+        return cast(int, (yield self.writing.write(self._tenant, [], wanted)))
+
+    def list_keys(self, namespace: Sequence[str], limit: int = 100, offset: int = 0) -> Procedure[list[str]]:
+        """Keys of exactly this namespace, in the order of their code points."""
+        found = yield self.reading.list_keys(
+            self._tenant, path_of(namespace), check_count(limit, "limit"), check_count(offset, "offset")
+        )
+        return cast(list[str], found)
+
+    def list_namespaces(
+        self,
+        prefix: Sequence[str] = (),
+        *,
+        suffix: Sequence[str] = (),
+        max_depth: int | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> Procedure[list[Namespace]]:
+        """Namespaces with items in them, in the order of their labels.
+
+        Args:
+            prefix: The first labels; ``*`` stands for any one label.
+            suffix: The last labels; likewise.
+            max_depth: Cut to so many labels; each is then listed once.
+            limit: At most this many.
+            offset: Leave out this many first.
+        """
+        for labels, what in ((prefix, "Prefix"), (suffix, "Suffix")):
+            path_of(labels, empty=True, what=what)
+        depth = None if max_depth is None else check_count(max_depth, "max_depth", 1)
+        found = yield self.reading.list_namespaces(
+            self._tenant, [prefix], [suffix], depth, check_count(limit, "limit"), check_count(offset, "offset")
+        )
+        return cast(list[Namespace], found)
+
+    def clear_namespace(self, namespace: Sequence[str]) -> Procedure[int]:
+        """Delete all items of exactly this namespace, not of those below; returns how many there were."""
+        return cast(int, (yield self.writing.clear(self._tenant, path_of(namespace))))
+
+    def count(self, namespace_prefix: Sequence[str] = (), *, filter: Mapping[str, Any] | None = None) -> Procedure[int]:
+        """How many items there are in a namespace and those below it."""
+        where = Range(path_of(namespace_prefix, empty=True))
+        return cast(int, (yield self.reading.count(self._tenant, where, condition_of(filter, "i.value"))))
+
+    def search(
+        self,
+        namespace_prefix: Sequence[str] = (),
+        *,
+        query: str | None = None,
+        embedding: Any = None,
+        filter: Mapping[str, Any] | None = None,
+        metadata_filter: Mapping[str, Any] | None = None,
+        limit: int = 10,
+        offset: int = 0,
+        min_score: float | None = None,
+        way: Way | None = None,
+        exact: bool = False,
+        only_here: bool = False,
+    ) -> Procedure[Hits]:
+        """Items of a namespace and those below it: by field, by word, by meaning, or by word and meaning.
+
+        Scores are comparable between calls of one kind. By word: the share of the query's words and phrases (in double
+        quotes) that the item holds; a hit holds one at least. By meaning: the cosine, from -1 to 1; the inner product;
+        or 1 / (1 + distance), as the store's ``metric`` is. By both: the sum of 1 / (60 + rank) over the two, divided
+        by what an item that is first in both would have.
+
+        Args:
+            namespace_prefix: The first labels; empty for all namespaces.
+            query: Text: embedded by the store's function, if it has one, or searched by word.
+            embedding: Asked for by meaning; together with a query, by both.
+            filter: What the value must fulfil: ``{"kind": "fact", "age": {"$gte": 3}, "address": {"city": "Bonn"}}``,
+                with ``$eq $ne $gt $gte $lt $lte $in $exists``. Numbers compare as numbers.
+            metadata_filter: The same of the metadata.
+            limit: At most this many.
+            offset: Leave out this many first.
+            min_score: Leave out hits with a lower score.
+            way: ``word``, ``meaning`` or ``hybrid``, where the query could be meant for each.
+            exact: Be certain of the best hits by meaning, also where this process has not searched before.
+            only_here: Leave out the namespaces below.
+
+        Returns:
+            The hits, best first; without query and embedding, most recently written first. Its ``exact`` tells whether
+            these are certain to be the best.
+        """
+        where = Range(path_of(namespace_prefix, empty=not only_here, what="Namespace prefix"), exact=only_here)
+        (hits,) = yield from self._search(
+            [where], query, embedding, filter, metadata_filter, limit, offset, min_score, way, exact
+        )
+        return hits
+
+    def search_many(
+        self,
+        namespace_prefixes: Iterable[Sequence[str]],
+        *,
+        query: str | None = None,
+        embedding: Any = None,
+        filter: Mapping[str, Any] | None = None,
+        metadata_filter: Mapping[str, Any] | None = None,
+        limit: int = 10,
+        offset: int = 0,
+        min_score: float | None = None,
+        way: Way | None = None,
+        exact: bool = False,
+        only_here: bool = False,
+    ) -> Procedure[list[Hits]]:
+        """`search` in each of several namespaces, in the round trips of one search."""
+        ranges = [
+            Range(path_of(prefix, empty=not only_here, what="Namespace prefix"), exact=only_here)
+            for prefix in namespace_prefixes
+        ]
+        return (
+            yield from self._search(
+                ranges, query, embedding, filter, metadata_filter, limit, offset, min_score, way, exact
+            )
+        )
+
+    def get_embeddings(self, namespace: Sequence[str], key: str) -> Procedure[list[list[float]]]:
+        """The embeddings of an item, as they are stored; none if there is no item or it has none."""
+        found = yield self.reading.embedding(self._tenant, self._key(namespace, key))
+        return [decode_vector(raw).tolist() for raw in found]
+
+    def sweep(self, limit: int = 1_000) -> Procedure[int]:
+        """Remove items of the tenant that have expired; returns how many. They are found by nobody even before that.
+
+        Every 64th write of a process removes a few of them anyway.
+        """
+        return cast(int, (yield self.writing.sweep(check_count(limit, "limit"), self._tenant)))
+
+    def query_of(self, embedding: Any) -> Query:
+        """An embedding to compare others with."""
+        return Query(floats_of(embedding, self._dims_needed(), "The query's embedding"), self.metric)
+
+    def _search(
+        self,
+        ranges: Sequence[Range],
+        query: str | None,
+        embedding: Any,
+        filter: Mapping[str, Any] | None,
+        metadata_filter: Mapping[str, Any] | None,
+        limit: int,
+        offset: int,
+        min_score: float | None,
+        way: Way | None,
+        exact: bool,
+    ) -> Procedure[list[Hits]]:
+        check_count(limit, "limit")
+        check_count(offset, "offset")
+        if min_score is not None and (isinstance(min_score, bool) or not isinstance(min_score, int | float)):
+            raise InvalidInput(f"min_score must be a number, not {type(min_score).__name__}.")
+        if query is not None:
+            check_text(query, "The query")
+        way = self._way_of(query, embedding, way)
+        one, other = condition_of(filter, "i.value"), condition_of(metadata_filter, "COALESCE(i.metadata, '{}')")
+        condition = type(one)(one.sql + other.sql, one.params + other.params)
+        asked: Query | None = None
+        if way in ("meaning", "hybrid"):
+            if embedding is None:
+                (embedding,) = yield Texts([cast(str, query)], query=True)
+            asked = self.query_of(embedding)
+        tenant = self._tenant
+        searches: list[Operation[Hits]]
+        if way is None:
+            searches = [self.reading.newest(tenant, where, condition, limit, offset) for where in ranges]
+        elif way == "word":
+            searches = [
+                self.reading.words(tenant, where, condition, cast(str, query), limit, offset) for where in ranges
+            ]
+        else:
+            assert asked is not None  # noqa: S101 - for the type checker
+            wanted = limit + offset if limit else 0
+            least = None if way == "hybrid" else min_score
+            depth = max(FUSED, wanted) if way == "hybrid" else wanted
+            searches = [
+                self.nearest.nearest(tenant, where, asked, condition, depth, min_score=least, exact=exact)
+                for where in ranges
+            ]
+            if way == "hybrid":
+                searches += [self.reading.words(tenant, where, condition, cast(str, query), depth) for where in ranges]
+        found: list[Hits] = yield abreast(searches)
+        if way == "hybrid":
+            pairs = zip(found[: len(ranges)], found[len(ranges) :], strict=True)
+            found = [fuse(near, words) for near, words in pairs]
+        if way in ("meaning", "hybrid"):
+            found = [Hits(hits[offset : offset + limit], exact=hits.exact) for hits in found]
+        if min_score is not None:
+            found = [
+                Hits((hit for hit in hits if hit.score is None or hit.score >= min_score), exact=hits.exact)
+                for hits in found
+            ]
+        return found
+
+    def _way_of(self, query: str | None, embedding: Any, way: Way | None) -> Way | None:
+        if way is None:
+            if embedding is not None:
+                return "meaning" if query is None else "hybrid"
+            if query is None:
+                return None
+            return "word" if self.embed is None else "meaning"
+        if way not in ("word", "meaning", "hybrid"):
+            raise InvalidInput(f"way must be 'word', 'meaning' or 'hybrid', not {way!r:.50}.")
+        if way in ("word", "hybrid") and query is None:
+            raise InvalidInput(f"A search by way={way!r} needs a query.")
+        if way in ("meaning", "hybrid") and embedding is None and (query is None or self.embed is None):
+            raise InvalidInput(f"A search by way={way!r} needs an embedding, or a query and a store with embed=.")
+        return way
+
+    def _prepared(self, put: Put) -> _Prepared:
+        """An item checked and encoded."""
+        path, key = self._key(put.namespace, put.key)
+        value = encode_value(put.value)
+        if put.if_version is not None:
+            check_count(put.if_version, "if_version")
+        ttl_us = microseconds(self.config.ttl_s if put.ttl_s == STORE_TTL else put.ttl_s)
+        whole = "\n".join(strings_of(put.value)) if put.text is None else check_text(put.text, "The text")
+        given = [*([] if put.embedding is None else [put.embedding]), *put.embeddings]
+        coded = [encode_vector(vector, self._dims_needed()) for vector in given]
+        texts: list[str] = []
+        if self.embed is not None and not coded and put.index is not False:
+            if isinstance(put.index, str):
+                raise InvalidInput(f"index must be a list of paths, not one text; write [{put.index!r}].")
+            if put.texts is not None:
+                texts = [check_text(text, "A text to embed") for text in put.texts]
+            else:
+                paths = self.fields if put.index is True else [check_path(path) for path in put.index]
+                for at in paths:
+                    texts += [whole] * bool(whole) if at == WHOLE else texts_at(put.value, at)
+        row = ItemRow(
+            path,
+            key,
+            value,
+            encode_metadata(None if put.metadata is None else dict(put.metadata)),
+            ttl_us,
+            whole[:SEARCHED_CHARACTERS] or None if self.config.search else None,
+        )
+        return _Prepared(row, coded, list(dict.fromkeys(texts)), put.if_version)
+
+    def _embedded(self, prepared: Sequence[_Prepared]) -> Procedure[list[NewItem]]:
+        """Items with their embeddings: of texts that have one already, that one; all others in one batch."""
+        textual = [item for item in prepared if item.texts]
+        known: dict[bytes, bytes] = {}
+        if textual:
+            keys = list({(item.row.path, item.row.key) for item in textual})
+            found = yield self.writing.known_vectors(self._tenant, keys)
+            known = {digest: raw for digest, raw in found.items() if len(raw) == 4 * self._dims_needed()}
+        digests = {text: digest_of(text, self.model) for item in textual for text in item.texts}
+        unknown = [text for text, digest in digests.items() if digest not in known]
+        coded = {digest: encode_vector(decode_vector(raw), self.dims) for digest, raw in known.items()}
+        if unknown:
+            made = yield Texts(unknown)
+            for text, vector in zip(unknown, made, strict=True):
+                coded[digests[text]] = encode_vector(vector, self.dims, "What the embed function returned")
+        return [
+            NewItem(
+                item.row,
+                [
+                    *((None, vector) for vector in item.given),
+                    *((digests[text], coded[digests[text]]) for text in item.texts),
+                ],
+                item.if_version,
+            )
+            for item in prepared
+        ]
+
+    def _key(self, namespace: Sequence[str], key: str) -> ItemKey:
+        return path_of(namespace), encoded_key(key)
+
+    def _dims_needed(self) -> int:
+        if self.dims is None:
+            raise InvalidInput("The store was made without dims, the width of its embeddings; it keeps none.")
+        return self.dims
+
+
+class MemoryStore(AsyncMemories[MemoryProcedures]):
+    """What agents know for longer than a conversation, in MySQL: found by key, by field, by word and by meaning.
+
+    Args:
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
+        dims: The width of embeddings, 1 to 16,383; without it there are none.
+        embed: Embeds a list of texts; sync (then run in a thread) or async. Called outside of any transaction, once for
+            each batch, with texts that changed.
+        fields: Paths of what it embeds, such as ``facts[*].text``; ``$`` is the item's text.
+        metric: ``cosine``, ``dot`` or ``euclidean``.
+        model: Names the function's model: texts are embedded anew if it is another one.
+        vector_cache_bytes: Memory for what repeated searches by meaning compare, about 1 byte for each dimension and
+            350 bytes for each embedding; what was least recently used goes.
+        options: Options of `MySQLConfig`, of which ``tenant``, ``ttl_s`` and ``search`` hold for items; with a
+            `Database`, those of a store.
+
+    Example:
+        ```python
+        async with MemoryStore(dsn="mysql://user:password@localhost/app", dims=3) as store:
+            await store.put(("users", "ada"), "tea", {"likes": "green tea"}, embedding=[0.9, 0.1, 0.0])
+            await store.put(("users", "ada"), "cat", {"has": "a cat"}, embedding=[0.0, 0.2, 0.9])
+            (hit,) = await store.search(("users", "ada"), embedding=[1, 0, 0], limit=1)
+            assert hit.item.value == {"likes": "green tea"}
+            (hit,) = await store.search(("users",), query="cat")
+            assert hit.item.key == "cat"
+        ```
+    """
+
+    def __init__(
+        self,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
+        *,
+        dims: int | None = None,
+        embed: EmbedFunction | None = None,
+        fields: Sequence[str] = (WHOLE,),
+        metric: Metric = "cosine",
+        model: str = "",
+        vector_cache_bytes: int = 268_435_456,
+        **options: Unpack[Keywords],
+    ) -> None:
+        database, config, owned = share(where, options)
+        procedures = MemoryProcedures(
+            config,
+            dims=dims,
+            embed=embed,
+            fields=fields,
+            metric=metric,
+            model=model,
+            vector_cache_bytes=vector_cache_bytes,
+        )
+        super().__init__(procedures, database, owned=owned)
+
+    put = awaited(MemoryProcedures.put)
+    put_batch = awaited(MemoryProcedures.put_batch)
+    write_batch = awaited(MemoryProcedures.write_batch)
+    get = awaited(MemoryProcedures.get)
+    get_item = awaited(MemoryProcedures.get_item)
+    get_batch = awaited(MemoryProcedures.get_batch)
+    get_embeddings = awaited(MemoryProcedures.get_embeddings)
+    exists = awaited(MemoryProcedures.exists)
+    delete = awaited(MemoryProcedures.delete)
+    delete_batch = awaited(MemoryProcedures.delete_batch)
+    list_keys = awaited(MemoryProcedures.list_keys)
+    list_namespaces = awaited(MemoryProcedures.list_namespaces)
+    clear_namespace = awaited(MemoryProcedures.clear_namespace)
+    count = awaited(MemoryProcedures.count)
+    search = awaited(MemoryProcedures.search)
+    search_many = awaited(MemoryProcedures.search_many)
+    sweep = awaited(MemoryProcedures.sweep)
+
+
+class SyncMemoryStore(SyncMemories[MemoryProcedures]):
+    """`MemoryStore` without an event loop: the same methods, blocking. Safe to share between threads.
+
+    Args:
+        where: See `MemoryStore`, as for the others.
+        dims: The width of embeddings.
+        embed: Embeds a list of texts.
+        fields: Paths of what it embeds.
+        metric: How near is near.
+        model: Names the function's model.
+        vector_cache_bytes: Memory for what repeated searches compare.
+        options: Options of `MySQLConfig`.
+    """
+
+    def __init__(
+        self,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
+        *,
+        dims: int | None = None,
+        embed: EmbedFunction | None = None,
+        fields: Sequence[str] = (WHOLE,),
+        metric: Metric = "cosine",
+        model: str = "",
+        vector_cache_bytes: int = 268_435_456,
+        **options: Unpack[Keywords],
+    ) -> None:
+        database, config, owned = share(where, options)
+        procedures = MemoryProcedures(
+            config,
+            dims=dims,
+            embed=embed,
+            fields=fields,
+            metric=metric,
+            model=model,
+            vector_cache_bytes=vector_cache_bytes,
+        )
+        super().__init__(procedures, database, owned=owned)
+
+    put = blocking(MemoryProcedures.put)
+    put_batch = blocking(MemoryProcedures.put_batch)
+    write_batch = blocking(MemoryProcedures.write_batch)
+    get = blocking(MemoryProcedures.get)
+    get_item = blocking(MemoryProcedures.get_item)
+    get_batch = blocking(MemoryProcedures.get_batch)
+    get_embeddings = blocking(MemoryProcedures.get_embeddings)
+    exists = blocking(MemoryProcedures.exists)
+    delete = blocking(MemoryProcedures.delete)
+    delete_batch = blocking(MemoryProcedures.delete_batch)
+    list_keys = blocking(MemoryProcedures.list_keys)
+    list_namespaces = blocking(MemoryProcedures.list_namespaces)
+    clear_namespace = blocking(MemoryProcedures.clear_namespace)
+    count = blocking(MemoryProcedures.count)
+    search = blocking(MemoryProcedures.search)
+    search_many = blocking(MemoryProcedures.search_many)
+    sweep = blocking(MemoryProcedures.sweep)

@@ -1,0 +1,117 @@
+"""What the public classes share: they run procedures in a database, and embed texts in between."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from ..database.stores import AsyncStore, HasSchema, SyncStore
+from .embedding import EmbedFunction, Procedure, Texts, embed_awaited, embed_blocking
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class HasProcedures(HasSchema, Protocol):
+    """The procedures of a public class."""
+
+    @property
+    def embed(self) -> EmbedFunction | None:
+        """Embeds texts."""
+
+
+O = TypeVar("O", bound=HasProcedures)  # noqa: E741 - what holds the procedures
+
+
+class AsyncMemories(AsyncStore[O]):
+    """Base of classes whose methods are awaited."""
+
+    async def run(self, procedure: Procedure[T]) -> T:
+        """Carry out a procedure."""
+        value: Any = None
+        try:
+            step = next(procedure)
+            while True:
+                try:
+                    value = await (self.embed_texts(step) if isinstance(step, Texts) else self._run(step))
+                except Exception as error:
+                    step = procedure.throw(error)
+                else:
+                    step = procedure.send(value)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        finally:
+            procedure.close()
+
+    async def embed_texts(self, texts: Texts) -> Sequence[Any]:
+        """Embed texts by the store's function."""
+        return await embed_awaited(_embed_of(self._operations), texts)
+
+
+class SyncMemories(SyncStore[O]):
+    """Base of classes whose methods block. Safe to share between threads."""
+
+    def run(self, procedure: Procedure[T]) -> T:
+        """Carry out a procedure."""
+        value: Any = None
+        try:
+            step = next(procedure)
+            while True:
+                try:
+                    value = self.embed_texts(step) if isinstance(step, Texts) else self._run(step)
+                except Exception as error:
+                    step = procedure.throw(error)
+                else:
+                    step = procedure.send(value)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        finally:
+            procedure.close()
+
+    def embed_texts(self, texts: Texts) -> Sequence[Any]:
+        """Embed texts by the store's function."""
+        return embed_blocking(_embed_of(self._operations), texts)
+
+
+def awaited(
+    procedure: Callable[Concatenate[O, P], Procedure[T]],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """A coroutine method that runs a procedure, with its name, signature and documentation."""
+
+    async def method(self: AsyncMemories[O], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.run(procedure(self._operations, *args, **kwargs))
+
+    return _dressed(method, procedure)
+
+
+def blocking(procedure: Callable[Concatenate[O, P], Procedure[T]]) -> Callable[Concatenate[Any, P], T]:
+    """A method that runs a procedure and waits for it, with its name, signature and documentation."""
+
+    def method(self: SyncMemories[O], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.run(procedure(self._operations, *args, **kwargs))
+
+    return _dressed(method, procedure)
+
+
+M = TypeVar("M", bound=Callable[..., Any])
+
+
+def _dressed(method: M, procedure: Callable[..., Procedure[Any]]) -> M:
+    functools.update_wrapper(method, procedure)
+    del method.__wrapped__  # type: ignore[attr-defined]  # or signatures would show the procedure's
+    signature = inspect.signature(procedure)
+    returned = signature.return_annotation
+    if isinstance(returned, str) and returned.startswith("Procedure["):
+        returned = returned[len("Procedure[") : -1]
+    method.__signature__ = signature.replace(return_annotation=returned)  # type: ignore[attr-defined]
+    method.__annotations__ = {**procedure.__annotations__, "return": returned}
+    return method
+
+
+def _embed_of(procedures: HasProcedures) -> EmbedFunction:
+    assert procedures.embed is not None  # noqa: S101 - a procedure asks for embeddings only where there is a function
+    return procedures.embed

@@ -1,0 +1,1 @@
+"""Embeddings: how they are stored, compared and kept in memory. Knows nothing of what is embedded."""

@@ -1,0 +1,84 @@
+"""Codes of recently searched ranges, bounded by memory: `VectorCache`."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from .table import CodeTable
+
+#: Tenant, path and whether only that namespace.
+RangeKey: TypeAlias = tuple[str, bytes, bool]
+
+
+@dataclass(slots=True)
+class KnownRange:
+    """A range as it was at the stamps of its namespaces. Used under its lock.
+
+    Args:
+        table: Its codes.
+        stamps: The stamp of each namespace of it.
+    """
+
+    table: CodeTable
+    stamps: dict[bytes, int]
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class VectorCache:
+    """Ranges by their keys; the least recently used goes when they take more than a bound. Safe among threads.
+
+    Args:
+        limit_bytes: The bound.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._ranges: OrderedDict[RangeKey, KnownRange] = OrderedDict()
+        self._large: OrderedDict[RangeKey, None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: RangeKey) -> KnownRange | None:
+        """What is known of a range."""
+        with self._lock:
+            found = self._ranges.get(key)
+            if found is not None:
+                self._ranges.move_to_end(key)
+            return found
+
+    def put(self, key: RangeKey, known: KnownRange) -> None:
+        """Remember a range; forget others, or itself if it is larger than the bound."""
+        with self._lock:
+            self._ranges[key] = known
+            self._ranges.move_to_end(key)
+            self._shrink()
+
+    def drop(self, key: RangeKey) -> None:
+        """Forget a range."""
+        with self._lock:
+            self._ranges.pop(key, None)
+
+    def has_grown(self) -> None:
+        """See to the bound after tables grew."""
+        with self._lock:
+            self._shrink()
+
+    def was_large(self, key: RangeKey) -> bool:
+        """Whether a range was searched before that was too large for one statement; from then on it was."""
+        with self._lock:
+            before = key in self._large
+            self._large[key] = None
+            self._large.move_to_end(key)
+            while len(self._large) > 1_000:
+                self._large.popitem(last=False)
+            return before
+
+    def fits(self, count: int, dims: int) -> bool:
+        """Whether so many codes may be kept."""
+        return count * (dims + 400) <= self._limit_bytes
+
+    def _shrink(self) -> None:
+        while self._ranges and sum(known.table.size_bytes for known in self._ranges.values()) > self._limit_bytes:
+            self._ranges.popitem(last=False)

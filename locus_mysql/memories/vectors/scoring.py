@@ -1,0 +1,77 @@
+"""How near two embeddings are: `Metric`, and exact scores."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+from operator import mul
+from typing import Any, Literal, TypeAlias
+
+from .coding import decode_vector
+from .numeric import np
+
+#: ``cosine``: the cosine of the angle, from -1 to 1. ``dot``: the inner product. ``euclidean``: 1 / (1 + distance),
+#: from 0 to 1. More is nearer, always.
+Metric: TypeAlias = Literal["cosine", "dot", "euclidean"]
+METRICS: tuple[Metric, ...] = ("cosine", "dot", "euclidean")
+
+
+class Query:
+    """An embedding that others are compared with.
+
+    Args:
+        values: 32-bit floats.
+        metric: How near is near.
+    """
+
+    def __init__(self, values: array[float], metric: Metric) -> None:
+        self.values = values
+        self.metric = metric
+        self.norm = math.sqrt(math.fsum(value * value for value in values))
+
+    def scores(self, embeddings: Sequence[bytes]) -> list[float]:
+        """The score of each of these embeddings, in 64-bit arithmetic."""
+        if not embeddings:
+            return []
+        if np is not None:
+            matrix = np.frombuffer(b"".join(embeddings), dtype="<f4").reshape(len(embeddings), -1)
+            wide = matrix.astype(np.float64)
+            query = np.asarray(self.values, dtype=np.float64)
+            products = (wide * query).sum(axis=1).tolist()
+            norms = np.sqrt((wide * wide).sum(axis=1)).tolist()
+            gaps = (
+                np.sqrt(((wide - query) ** 2).sum(axis=1)).tolist()
+                if self.metric == "euclidean"
+                else [0.0] * len(embeddings)
+            )
+        else:
+            decoded = [decode_vector(raw) for raw in embeddings]
+            products = [math.fsum(map(mul, self.values, values)) for values in decoded]
+            norms = [math.sqrt(math.fsum(map(mul, values, values))) for values in decoded]
+            gaps = [math.dist(self.values, values) for values in decoded] if self.metric == "euclidean" else norms
+        if self.metric == "cosine":
+            return [
+                max(-1.0, min(1.0, product / (self.norm * norm))) for product, norm in zip(products, norms, strict=True)
+            ]
+        if self.metric == "dot":
+            return [float(product) for product in products]
+        return [1 / (1 + gap) for gap in gaps]
+
+    def bounds(self, products: Any, slack: Any, norms: Any) -> Any:
+        """No score is above its bound.
+
+        Args:
+            products: About the inner products with the query; numbers, or NumPy arrays of them, like the others.
+            slack: By how much they may be wrong.
+            norms: The lengths of the embeddings.
+        """
+        above = products + slack
+        if self.metric == "dot":
+            return above
+        if self.metric == "cosine":
+            return above / (self.norm * norms)
+        squares = self.norm**2 + norms * norms
+        gap = squares - 2 * above - 1e-9 * squares
+        root = np.sqrt(np.maximum(gap, 0.0)) if np is not None else math.sqrt(max(gap, 0.0))
+        return 1 / (1 + root)

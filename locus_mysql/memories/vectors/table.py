@@ -1,0 +1,144 @@
+"""The codes of a range of namespaces in memory, and which of them may be nearest: `CodeTable`."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from operator import mul
+from typing import Any, TypeAlias
+
+from .coding import HEADER
+from .numeric import np
+from .scoring import Query
+
+#: Path, key and place of an embedding.
+VectorKey: TypeAlias = tuple[bytes, bytes, int]
+
+#: What an entry takes beside its code and its key's bytes, counted generously.
+_OVERHEAD_BYTES = 350
+
+#: Codes are multiplied this many at a time, so that their wider copies fit in a processor's cache.
+_BLOCK = 4_096
+
+#: How far a sum of 32-bit products may be off, for each product: Higham, Accuracy and Stability, 3.1.
+_ROUNDING = 6.1e-8
+
+
+class CodeTable:
+    """Codes by their keys, to be compared with a query all at once.
+
+    Args:
+        dims: The width of the embeddings; codes of others are passed over.
+    """
+
+    def __init__(self, dims: int) -> None:
+        self.dims = dims
+        self._keys: list[VectorKey] = []
+        self._rows: dict[VectorKey, int] = {}
+        self._headers: Any = np.empty((0, 3)) if np is not None else []
+        self._codes: Any = np.empty((0, dims), dtype=np.int8) if np is not None else []
+        self.size_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def put(self, key: VectorKey, code: bytes) -> None:
+        """Add an embedding, or give it another code."""
+        if len(code) != HEADER.size + self.dims:
+            self.remove(key)
+            return
+        row = self._rows.get(key)
+        if row is None:
+            row = self._rows[key] = len(self._keys)
+            self._keys.append(key)
+            self.size_bytes += _OVERHEAD_BYTES + self.dims + len(key[0]) + len(key[1])
+        header = HEADER.unpack_from(code)
+        if np is None:
+            values = array("b", code[HEADER.size :])
+            if row == len(self._codes):
+                self._headers.append(header)
+                self._codes.append(values)
+            else:
+                self._headers[row], self._codes[row] = header, values
+            return
+        if row >= len(self._codes):
+            self._grow(max(64, 2 * row))
+        self._headers[row] = header
+        self._codes[row] = np.frombuffer(code, dtype=np.int8, offset=HEADER.size)
+
+    def fill(self, rows: Sequence[tuple[VectorKey, bytes]]) -> None:
+        """Add many embeddings that are not there yet."""
+        if np is not None:
+            self._grow(len(self._keys) + len(rows))
+        for key, code in rows:
+            self.put(key, code)
+
+    def remove(self, key: VectorKey) -> None:
+        """Remove an embedding if it is there. The last one takes its row."""
+        row = self._rows.pop(key, None)
+        if row is None:
+            return
+        self.size_bytes -= _OVERHEAD_BYTES + self.dims + len(key[0]) + len(key[1])
+        last = self._keys.pop()
+        end = len(self._keys)
+        if row != end:
+            self._keys[row] = last
+            self._rows[last] = row
+            self._headers[row] = self._headers[end]
+            self._codes[row] = self._codes[end]
+        if np is None:
+            self._headers.pop()
+            self._codes.pop()
+
+    def remove_path(self, path: bytes) -> None:
+        """Remove all embeddings of a namespace."""
+        for key in [key for key in self._keys if key[0] == path]:
+            self.remove(key)
+
+    def best(self, query: Query) -> Iterator[tuple[VectorKey, float]]:
+        """All embeddings as they are now, each with what its score is at most, in falling order of that."""
+        return _in_order(list(self._keys), self._bounds(query))
+
+    def _bounds(self, query: Query) -> Any:
+        count = len(self._keys)
+        if np is None:
+            unit = [value / query.norm for value in query.values]
+            bounds = []
+            for (scale, error, norm), code in zip(self._headers, self._codes, strict=True):
+                product = query.norm * scale * sum(map(mul, unit, code))
+                bounds.append(query.bounds(product, self._slack(query, error, norm), norm))
+            return bounds
+        unit = (np.asarray(query.values, dtype=np.float64) / query.norm).astype(np.float32)
+        products = np.empty(count, dtype=np.float64)
+        for start in range(0, count, _BLOCK):
+            end = min(count, start + _BLOCK)
+            products[start:end] = self._codes[start:end].astype(np.float32) @ unit
+        headers = self._headers[:count]
+        products *= headers[:, 0] * query.norm
+        return query.bounds(products, self._slack(query, headers[:, 1], headers[:, 2]), headers[:, 2])
+
+    def _slack(self, query: Query, error: Any, norm: Any) -> Any:
+        """By how much a product may be wrong: the code's error, and the rounding of sums."""
+        return query.norm * (error + (self.dims + 16) * _ROUNDING * (norm + error))
+
+    def _grow(self, rows: int) -> None:
+        if rows <= len(self._codes):
+            return
+        headers, codes = np.empty((rows, 3)), np.empty((rows, self.dims), dtype=np.int8)
+        count = len(self._codes)
+        headers[:count], codes[:count] = self._headers, self._codes
+        self._headers, self._codes = headers, codes
+
+
+def _in_order(keys: list[VectorKey], bounds: Any) -> Iterator[tuple[VectorKey, float]]:
+    if np is None:
+        for row in sorted(range(len(bounds)), key=lambda row: -bounds[row]):
+            yield keys[row], bounds[row]
+        return
+    done, some = 0, min(64, len(bounds))
+    while done < len(bounds):  # a part is sorted at a time: few are asked for
+        order = np.argpartition(-bounds, some - 1)[:some] if some < len(bounds) else np.arange(len(bounds))
+        order = order[np.argsort(-bounds[order], kind="stable")]
+        for row in order[done:]:
+            yield keys[row], float(bounds[row])
+        done, some = some, min(16 * some, len(bounds))

@@ -1,0 +1,62 @@
+"""Memory stores of both sides with one face."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Callable
+from typing import Any, TypeAlias
+
+import pytest
+
+from locus_mysql import MemoryStore, SyncMemoryStore
+
+from ..checkpoints.conftest import ALL_SIDES, SIDES, raw, side_name, sql  # noqa: F401 - fixtures
+from ..conftest import MakeConfig
+
+Make: TypeAlias = Callable[..., Any]
+
+__all__ = ["ALL_SIDES", "SIDES", "Make", "side_name"]
+
+
+class AnyMemories:
+    """A store of either side: every method is awaited here."""
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self.store, name)
+
+        async def call(*args: Any, **options: Any) -> Any:
+            outcome = method(*args, **options)
+            return await outcome if inspect.isawaitable(outcome) else outcome
+
+        return call
+
+
+@pytest.fixture(params=SIDES, ids=side_name)
+def side(request: pytest.FixtureRequest) -> tuple[str, bool]:
+    """Override with ``parametrize("side", ALL_SIDES, ids=side_name)`` for every driver."""
+    return request.param
+
+
+@pytest.fixture
+async def make_memories(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncIterator[Make]:
+    """``make_memories(dims=…, tenant=…)``: another store on the test's schema, as another process has it."""
+    made: list[AnyMemories] = []
+    own = {"dims", "embed", "fields", "metric", "model", "vector_cache_bytes"}
+
+    def make(**options: Any) -> AnyMemories:
+        config = make_config(driver=side[0], **{name: value for name, value in options.items() if name not in own})
+        chosen = {name: value for name, value in options.items() if name in own}
+        made.append(AnyMemories((MemoryStore if side[1] else SyncMemoryStore)(config, **chosen)))
+        return made[-1]
+
+    yield make
+    for one in made:
+        await one.close()
+
+
+@pytest.fixture
+def memories(make_memories: Make) -> Any:
+    return make_memories(dims=3)

@@ -1,0 +1,386 @@
+"""Searching by field, by word, by meaning and by both, beside a search of plain Python over all items."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import random
+from typing import Any
+
+import pytest
+
+from locus_mysql.errors import InvalidInput
+from locus_mysql.memories import nearest
+from locus_mysql.memories.store import Put
+from locus_mysql.memories.vectors import coding, scoring, table
+
+from .conftest import ALL_SIDES, Make, side_name
+
+HERE = ("docs", "here")
+
+VALUES: list[Any] = [
+    {"n": 1},
+    {"n": 1.0},
+    {"n": True},
+    {"n": "1"},
+    {"n": None},
+    {},
+    {"n": 10},
+    {"n": 9},
+    {"n": -2.5},
+    {"n": "abc"},
+    {"n": "abd"},
+    {"n": "ABC"},
+    {"n": [1, 2]},
+    {"n": [1.0, 2]},
+    {"n": {"m": 1, "o": "x"}},
+    {"n": {"m": 2}},
+    {"n": {}},
+    {"n": 2**53 + 1},
+    {"n": 2.0**53},
+    {"n": False},
+    {"n.m": 1},
+    {'n"]': "quote"},
+    [1],
+    "n",
+]
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+    return bool(one == other)
+
+
+def fulfils(value: Any, filter: dict[str, Any]) -> bool:
+    """What a filter means."""
+    for name, wanted in filter.items():
+        there = isinstance(value, dict) and name in value
+        field = value[name] if there else None
+        if not isinstance(wanted, dict):
+            fits = same(field, wanted)
+        elif any(key.startswith("$") for key in wanted):
+            fits = all(holds(field, there, operator, operand) for operator, operand in wanted.items())
+        else:
+            fits = isinstance(field, dict) and fulfils(field, wanted) if not wanted else fulfils(field, wanted)
+        if not fits:
+            return False
+    return True
+
+
+def holds(field: Any, there: bool, operator: str, operand: Any) -> bool:
+    if operator == "$eq":
+        return same(field, operand)
+    if operator == "$ne":
+        return not same(field, operand)
+    if operator == "$in":
+        return any(same(field, one) for one in operand)
+    if operator == "$exists":
+        return there is operand
+    comparable = isinstance(field, str) if isinstance(operand, str) else isinstance(field, int | float)
+    if not comparable or isinstance(field, bool):
+        return False
+    return bool(
+        {"$gt": field > operand, "$gte": field >= operand, "$lt": field < operand, "$lte": field <= operand}[operator]
+    )
+
+
+FILTERS: list[dict[str, Any]] = [
+    {},
+    {"n": 1},
+    {"n": 1.0},
+    {"n": True},
+    {"n": "1"},
+    {"n": None},
+    {"n": "abc"},
+    {"n": [1, 2]},
+    {"n": {"m": 1}},
+    {"n": {}},
+    {"n": {"$eq": {"m": 1, "o": "x"}}},
+    {"n": {"m": {"$gte": 2}}},
+    {"n": {"o": "x", "m": 1}},
+    {"n": {"$gt": 1}},
+    {"n": {"$gte": 9}},
+    {"n": {"$lt": 10, "$gte": 1}},
+    {"n": {"$lte": -2}},
+    {"n": {"$gt": "abc"}},
+    {"n": {"$lte": "abc"}},
+    {"n": {"$ne": 1}},
+    {"n": {"$ne": None}},
+    {"n": {"$in": [1, "abc", None]}},
+    {"n": {"$in": []}},
+    {"n": {"$exists": True}},
+    {"n": {"$exists": False}},
+    {"n": 2**53 + 1},
+    {"n": 2**53},
+    {"n.m": 1},
+    {'n"]': "quote"},
+    {"n": 9, "x": None},
+    {"x' OR TRUE -- ": {"$exists": True}},
+]
+
+
+async def test_filters_compare_as_json_does(memories: Any) -> None:
+    await memories.put_batch([Put(HERE, f"{n:02}", value) for n, value in enumerate(VALUES)])
+    for filter in FILTERS:
+        expected = {f"{n:02}" for n, value in enumerate(VALUES) if fulfils(value, filter)}
+        found = await memories.search(HERE, filter=filter, limit=100)
+        assert {hit.item.key for hit in found} == expected, filter
+        assert await memories.count(HERE, filter=filter) == len(expected)
+
+
+async def test_metadata_is_filtered_by_itself(memories: Any) -> None:
+    await memories.put(HERE, "a", {"n": 1}, metadata={"n": 2})
+    await memories.put(HERE, "b", {"n": 2})
+    assert [hit.item.key for hit in await memories.search(metadata_filter={"n": 2})] == ["a"]
+    assert [hit.item.key for hit in await memories.search(metadata_filter={"n": None})] == ["b"]
+    assert await memories.search(filter={"n": 2}, metadata_filter={"n": 2}) == []
+
+
+async def test_without_a_question_the_newest_come_first(memories: Any) -> None:
+    for key in ("a", "b", "c"):
+        await memories.put(HERE, key, key)
+    await memories.put(HERE, "a", "again")
+    found = await memories.search(HERE)
+    assert [(hit.item.key, hit.score) for hit in found] == [("a", None), ("c", None), ("b", None)]
+    assert [hit.item.key for hit in await memories.search(HERE, limit=1, offset=1)] == ["c"]
+    assert await memories.search(HERE, limit=0) == []
+
+
+@pytest.mark.parametrize("side", ALL_SIDES, ids=side_name)
+async def test_words_are_found_at_once_and_scored_by_their_share(memories: Any, make_memories: Make) -> None:
+    await memories.put(HERE, "both", {"a": "green", "b": ["tea"]})
+    await memories.put(HERE, "one", {"a": "green apples"})
+    await memories.put(HERE, "none", {"green": "water"})
+    other = make_memories()
+    found = await other.search(("docs",), query="Green tea")
+    assert [(hit.item.key, hit.score) for hit in found] == [("both", 1.0), ("one", 0.5)]
+    assert [hit.item.key for hit in await other.search(query="green tea", min_score=0.9)] == ["both"]
+    assert [hit.item.key for hit in await other.search(query="green tea", offset=1)] == ["one"]
+    assert [hit.item.key for hit in await other.search(query="green", filter={"a": "green"})] == ["both"]
+    assert await other.search(("doc",), query="green") == []
+    assert await other.search(query="' OR 1 --") == []
+    assert await other.search(query="") == []
+    await memories.put(HERE, "both", {"a": "blue"})
+    assert [hit.item.key for hit in await other.search(query="green")] == ["one"]
+    await memories.put(HERE, "both", {"a": "blue"}, text="yellow submarine")
+    assert [hit.item.key for hit in await other.search(query="submarine")] == ["both"]
+    assert await other.search(query="blue") == []
+
+
+async def test_a_store_without_full_text_says_so(make_memories: Make) -> None:
+    store = make_memories(search=False, table_prefix="plain_")
+    await store.put(HERE, "k", {"a": "green"})
+    with pytest.raises(InvalidInput, match="no full-text index"):
+        await store.search(query="green")
+
+
+def scored(metric: str, one: list[float], other: list[float]) -> float:
+    product = math.fsum(a * b for a, b in zip(one, other, strict=True))
+    if metric == "dot":
+        return product
+    if metric == "cosine":
+        return product / math.hypot(*one) / math.hypot(*other)
+    return 1 / (1 + math.dist(one, other))
+
+
+def rounded(vector: list[float]) -> list[float]:
+    return list(coding.floats_of(vector, None))
+
+
+@pytest.mark.parametrize("metric", ["cosine", "dot", "euclidean"])
+@pytest.mark.parametrize("with_numpy", [True, False], ids=["numpy", "plain"])
+async def test_the_nearest_are_those_of_a_search_over_all(
+    make_memories: Make, metric: str, with_numpy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "RERANKED", 40)
+    if not with_numpy:
+        for module in (coding, scoring, table):
+            monkeypatch.setattr(module, "np", None)
+    chance = random.Random(7)
+    writer, reader, cold = (make_memories(dims=24, metric=metric) for _ in range(3))
+    all_items: dict[tuple[tuple[str, ...], str], tuple[list[float], int]] = {}
+
+    def vector() -> list[float]:
+        return rounded([chance.gauss(0, 1) * chance.choice([0.01, 1, 1, 5]) for _ in range(24)])
+
+    for start in range(0, 300, 100):
+        batch = []
+        for n in range(start, start + 100):
+            namespace = ("docs", chance.choice(["a", "b", "c", "a\x01"]))
+            all_items[(namespace, str(n))] = (vector(), n % 5)
+            batch.append(Put(namespace, str(n), {"n": n % 5}, embedding=all_items[(namespace, str(n))][0]))
+        await writer.put_batch(batch)
+
+    async def check(store: Any, prefix: tuple[str, ...], filter: dict[str, Any] | None, **options: Any) -> Any:
+        asked = vector()
+        expected = sorted(
+            (
+                (-scored(metric, asked, embedding), namespace, key)
+                for (namespace, key), (embedding, n) in all_items.items()
+                if namespace[: len(prefix)] == prefix and (filter is None or n == filter["n"])
+            )
+        )[:10]
+        hits = await store.search(prefix, embedding=asked, filter=filter, **options)
+        if hits.exact:
+            assert [hit.item.key for hit in hits] == [key for _, _, key in expected]
+            assert [hit.score for hit in hits] == pytest.approx([-score for score, _, _ in expected], abs=1e-9)
+        return hits
+
+    for prefix in ((), ("docs",), ("docs", "a"), ("docs", "none")):
+        for filter in (None, {"n": 3}):
+            assert (await check(cold, prefix, filter, exact=True)).exact
+    large = await check(reader, ("docs",), None)
+    assert not large.exact
+    assert len(large) == 10
+    for _ in range(15):
+        for namespace, key in chance.sample(sorted(all_items), 3):
+            if chance.random() < 0.4:
+                await writer.delete(namespace, key)
+                del all_items[(namespace, key)]
+            elif chance.random() < 0.3:
+                await writer.put(namespace, key, {"n": 0})
+                del all_items[(namespace, key)]
+            else:
+                all_items[(namespace, key)] = (vector(), 3)
+                await writer.put(namespace, key, {"n": 3}, embedding=all_items[(namespace, key)][0])
+        name = f"new{chance.random()}"
+        all_items[(("docs", "new"), name)] = (vector(), 1)
+        await writer.put(("docs", "new"), name, {"n": 1}, embedding=all_items[(("docs", "new"), name)][0])
+        assert (await check(reader, ("docs",), None)).exact
+        assert (await check(reader, ("docs",), {"n": 3})).exact
+        assert (await check(reader, ("docs", "a"), None, exact=True)).exact
+    await writer.clear_namespace(("docs", "a"))
+    all_items = {key: value for key, value in all_items.items() if key[0] != ("docs", "a")}
+    assert (await check(reader, ("docs",), None)).exact
+    assert await reader.search(("docs", "a"), embedding=vector()) == []
+
+
+async def test_of_several_embeddings_the_nearest_counts(memories: Any) -> None:
+    await memories.put(HERE, "two", "x", embeddings=[[1, 0, 0], [0, 1, 0]])
+    await memories.put(HERE, "one", "y", embedding=[1, 1, 0])
+    found = await memories.search(embedding=[0, 1, 0])
+    assert [(hit.item.key, round(hit.score, 3)) for hit in found] == [("two", 1.0), ("one", 0.707)]
+    assert await memories.get_embeddings(HERE, "two") == [[1, 0, 0], [0, 1, 0]]
+    await memories.put(HERE, "two", "x")
+    assert [hit.item.key for hit in await memories.search(embedding=[0, 1, 0])] == ["one"]
+    assert await memories.get_embeddings(HERE, "two") == []
+    assert [hit.item.key for hit in await memories.search(embedding=[0, 1, 0], min_score=0.8)] == []
+
+
+@pytest.mark.parametrize(
+    ("vector", "words"),
+    [
+        ([1, 2], "has 2 dimensions; the store's have 3"),
+        ([0, 0, 0], "all zeros"),
+        ([1e-60, 0, 0], "all zeros"),
+        ([1, float("nan"), 0], "NaN or an infinity"),
+        ([1, float("inf"), 0], "NaN or an infinity"),
+        ([1, 1e300, 0], None),
+        (["a", 1, 2], "no number"),
+        ("abc", "must be a list of numbers, not str"),
+        (7, "must be a list of numbers, not int"),
+    ],
+)
+async def test_an_embedding_that_cannot_be_compared_is_refused(memories: Any, vector: Any, words: str | None) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        await memories.put(HERE, "k", 1, embedding=vector)
+    with pytest.raises(InvalidInput, match=words):
+        await memories.search(embedding=vector)
+    assert await memories.count() == 0
+
+
+async def test_extreme_embeddings_are_compared(memories: Any) -> None:
+    for key, vector in {"tiny": [1e-45, 0, 0], "huge": [0, 3e38, 3e38], "mixed": [1e-30, 1e30, 0]}.items():
+        await memories.put(HERE, key, 1, embedding=vector)
+    for exact in (False, True):
+        assert [hit.item.key for hit in await memories.search(embedding=[0, 1, 1], exact=exact)] == [
+            "huge",
+            "mixed",
+            "tiny",
+        ]
+
+
+async def test_texts_are_embedded_once(make_memories: Make, side: tuple[str, bool]) -> None:
+    asked: list[list[str]] = []
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        asked.append(texts)
+        return [[text.count("a") + 0.1, text.count("b") + 0.1] for text in texts]
+
+    async def embed_async(texts: list[str]) -> list[list[float]]:
+        return embed(texts)
+
+    for function in (embed, embed_async):
+        asked.clear()
+        store = make_memories(dims=2, embed=function, fields=["facts[*].text", "title"], tenant=function.__name__)
+        value = {"title": "aa", "facts": [{"text": "bb"}, {"other": 1}, {"text": "ab"}]}
+        await store.put(HERE, "k", value)
+        assert asked == [["bb", "ab", "aa"]]
+        await store.put(HERE, "k", {**value, "title": "aab"})
+        assert asked[1:] == [["aab"]]
+        await store.put_batch([Put(HERE, "l", {"title": "b"}), Put(HERE, "m", {"title": "b"}), Put(HERE, "n", 1)])
+        assert asked[2:] == [["b"]]
+        found = await store.search(query="bbb", limit=2)
+        assert asked[3:] == [["bbb"]]
+        assert {hit.item.key for hit in found} <= {"k", "l", "m"}
+        await store.put(HERE, "k", value, index=False)
+        assert await store.get_embeddings(HERE, "k") == []
+        await store.put(HERE, "k", value, index=["title"])
+        assert len(await store.get_embeddings(HERE, "k")) == 1
+
+
+async def test_an_embed_function_that_fails_writes_nothing(make_memories: Make) -> None:
+    def embed(texts: list[str]) -> list[list[float]]:
+        if "fail" in texts[0]:
+            raise RuntimeError("no model")
+        return [[1.0, 2.0, 3.0]] * len(texts) if "wide" in texts[0] else [[1.0, 2.0]] * (len(texts) + 1)
+
+    store = make_memories(dims=2, embed=embed)
+    with pytest.raises(RuntimeError, match="no model"):
+        await store.put(HERE, "k", "fail")
+    with pytest.raises(InvalidInput, match="returned has 3 dimensions; the store's have 2"):
+        await store.put(HERE, "k", "wide")
+    with pytest.raises(InvalidInput, match="returned 2 embeddings for 1 texts"):
+        await store.put(HERE, "k", "more")
+    assert await store.count() == 0
+
+
+async def test_word_and_meaning_are_joined_by_their_ranks(memories: Any) -> None:
+    await memories.put(HERE, "word", "green tea", embedding=[0, 0, 1])
+    await memories.put(HERE, "meaning", "a drink", embedding=[1, 0, 0])
+    await memories.put(HERE, "both", "green leaves", embedding=[1, 0.1, 0])
+    found = await memories.search(query="green", embedding=[1, 0, 0])
+    assert found[0].item.key == "both"
+    assert {hit.item.key for hit in found} == {"word", "meaning", "both"}
+    assert all(0 < hit.score <= 1 for hit in found)
+    assert found[0].score > 0.98
+
+
+async def test_several_namespaces_are_searched_in_one_call(memories: Any) -> None:
+    for n in range(3):
+        await memories.put(("n", str(n)), "k", f"green {n}", embedding=[1, n, 0])
+    for options in ({}, {"query": "green"}, {"embedding": [1, 0, 0]}, {"query": "green", "embedding": [1, 0, 0]}):
+        found = await memories.search_many([("n", "0"), ("n", "9"), ("n",)], **options)
+        assert [len(hits) for hits in found] == [1, 0, 3], options
+    assert await memories.search_many([]) == []
+
+
+async def test_a_cache_older_than_what_tells_of_removed_embeddings_is_read_anew(make_memories: Make, sql: Any) -> None:
+    writer, reader = make_memories(dims=3), make_memories(dims=3)
+    await writer.put_batch([Put(HERE, str(n), n, embedding=[1, n, 0]) for n in range(4)])
+    assert len(await reader.search(embedding=[1, 0, 0], exact=True)) == 4
+    await writer.delete(HERE, "0")
+    await writer.put(HERE, "1", 1)
+    operations = writer.store._operations.writing
+    outcome = writer.store._run(operations.purge_codes("default", age_us=-1_000_000))
+    assert (await outcome if inspect.isawaitable(outcome) else outcome) == 1
+    assert sql("SELECT COUNT(*) FROM locus_memory_codes") == ((2,),)
+    for _ in range(2):
+        assert [hit.item.key for hit in await reader.search(embedding=[1, 0, 0])] == ["2", "3"]
+    await writer.put(HERE, "0", 0, embedding=[1, 0, 0])
+    assert [hit.item.key for hit in await reader.search(embedding=[1, 0, 0])] == ["0", "2", "3"]

@@ -1,0 +1,119 @@
+"""What a release holds, and that it works where little else is installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ..conftest import MakeConfig
+from .conftest import ROOT, Environment
+
+
+def test_a_wheel_holds_what_users_need_and_no_server(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    package = ROOT / "locus_mysql"
+    modules = {str(path.relative_to(ROOT)) for path in package.rglob("*.py")}
+    for_development = {name for name in modules if name.startswith("locus_mysql/development/")}
+    assert for_development
+    assert {name for name in names if name.endswith(".py")} == modules - for_development
+    assert "locus_mysql/py.typed" in names
+
+
+SAVE_AND_LOAD = """
+import sys
+from locus_mysql import SyncCheckpointStore
+with SyncCheckpointStore(sys.argv[1], driver="pymysql", pool_size=1) as store:
+    store.save("t", {"a": [1]}, metadata={"b": 2})
+    assert store.load("t") == {"a": [1]}
+    assert [found["thread_id"] for found in store.query_by_metadata("b", 2)] == ["t"]
+assert not {"locus", "mysql", "aiomysql", "asyncmy", "cryptography"} & {*sys.modules}
+print("done")
+"""
+
+
+def test_a_wheel_saves_and_loads_with_pymysql_and_its_hard_dependency_alone(
+    wheel: Path, make_environment: Callable[..., Environment], make_config: MakeConfig, server_dsn: str, database: str
+) -> None:
+    environment = make_environment(wheel, "pymysql")
+    address, _, _ = server_dsn.partition("?")
+    dsn = f"{address.rpartition('/')[0]}/{database}"
+    done = environment.run("-c", SAVE_AND_LOAD, dsn)
+    assert done.stdout == "done\n", done.stderr
+
+
+@pytest.mark.parametrize(("command", "script"), [("demo", "ci/demo"), ("server", "ci/mysql")])
+def test_commands_for_development_name_the_checkout(
+    wheel: Path, make_environment: Callable[..., Environment], command: str, script: str
+) -> None:
+    libraries = ["locus-sdk"] if command == "demo" else []
+    done = make_environment(wheel, *libraries).run("-m", "locus_mysql", command)
+    assert done.returncode == 1
+    assert script in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+OF_LOCUS = ["MySQLCheckpointer", "SyncMySQLCheckpointer", "mysql_checkpointer", "register"]
+
+NAME_THE_EXTRA = """
+import sys, locus_mysql
+for name in sys.argv[1:]:
+    try:
+        getattr(locus_mysql, name)
+    except locus_mysql.LocusMySQLError as error:
+        assert isinstance(error, ImportError)
+        print(error)
+"""
+
+
+def test_without_locus_what_needs_it_names_the_extra(wheel: Path, make_environment: Callable[..., Environment]) -> None:
+    environment = make_environment(wheel, "pymysql")
+    told = environment.run("-c", NAME_THE_EXTRA, *OF_LOCUS)
+    assert told.stdout.splitlines() == [
+        f"locus_mysql.{name} needs the Locus SDK, which is not installed. Run pip install 'locus-mysql[locus]'."
+        for name in OF_LOCUS
+    ], told.stderr
+    for command in ("demo", "import-locus"):
+        done = environment.run("-m", "locus_mysql", command, "--dsn", "mysql://root@127.0.0.1:1/app")
+        assert done.returncode == 1
+        assert "pip install 'locus-mysql[locus]'" in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("stranger", ["locus.py", "locus/__init__.py"])
+def test_a_stranger_of_the_name_of_locus_is_told_from_it(
+    wheel: Path, make_environment: Callable[..., Environment], stranger: str
+) -> None:
+    environment = make_environment(wheel)
+    file = environment.packages / stranger
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("raise SyntaxError('print is a statement')")
+    told = environment.run("-c", NAME_THE_EXTRA, *OF_LOCUS).stdout.splitlines()
+    assert len(told) == len(OF_LOCUS)
+    for line in told:
+        assert f"`locus` is something else here: {file}." in line
+        assert "pip uninstall locus, then pip install 'locus-mysql[locus]'" in line
+
+
+@pytest.mark.slow
+def test_type_checkers_see_an_editable_install(
+    editable_wheel: Path, make_environment: Callable[..., Environment], tmp_path: Path
+) -> None:
+    environment = make_environment(editable_wheel)
+    (tmp_path / "snippet.py").write_text(
+        "from typing import assert_type\n"
+        "from locus_mysql import MySQLConfig\n"
+        'assert_type(MySQLConfig(dsn="mysql://localhost/app").port, int)\n'
+    )
+    (tmp_path / "mypy.ini").write_text("[mypy]\n")
+    mypy = [sys.executable, "-m", "mypy", f"--python-executable={environment.python}"]
+    cache = f"--cache-dir={ROOT / '.cache/mypy-of-tests'}"
+    done = subprocess.run(
+        [*mypy, "--strict", cache, "snippet.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

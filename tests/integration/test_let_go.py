@@ -1,0 +1,107 @@
+"""What nobody has any more keeps no connection open."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from locus_mysql import CheckpointStore, Database, SyncCheckpointStore
+
+from .conftest import EVERY_SIDE, MakeConfig, OpenStore
+
+#: More than a server takes by default at once (``max_connections`` is 151).
+REQUESTS = 300
+
+Connections = Callable[[], int]
+
+
+@pytest.fixture
+def connections(run_sql: Callable[..., tuple[Any, ...]], database: str) -> Connections:
+    """``connections()``: how many there are to the test's schema, by the server's list of processes."""
+    counting = "SELECT COUNT(*) FROM performance_schema.processlist WHERE DB = %s"
+    return lambda: int(run_sql(counting, database)[0][0])
+
+
+async def none_is_left(connections: Connections) -> bool:
+    deadline = time.monotonic() + 10
+    while connections():
+        if time.monotonic() > deadline:
+            return False
+        await asyncio.sleep(0.01)
+    return True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("side", EVERY_SIDE)
+async def test_a_store_for_each_request_that_is_never_closed(
+    make_config: MakeConfig, open_store: OpenStore, connections: Connections, side: str
+) -> None:
+    first = open_store(side)
+    await first.save("t", {"n": 1})
+    await first.close()
+    driver, _, way = side.rpartition("-")
+    config = make_config(driver=driver, ddl_mode="off")
+    most = 0
+    for number in range(REQUESTS):
+        if way == "async":
+            assert await CheckpointStore(config).exists("t")
+        else:
+            assert SyncCheckpointStore(config).exists("t")
+        if number % 20 == 0:
+            most = max(most, connections())
+    gc.collect()
+    assert most < 60  # the server notices a dropped one a moment later
+    assert await none_is_left(connections)
+
+
+@pytest.mark.parametrize("side", EVERY_SIDE)
+async def test_a_database_in_a_cycle_lets_go_once_it_is_collected(
+    make_config: MakeConfig, connections: Connections, side: str
+) -> None:
+    driver, _, way = side.rpartition("-")
+
+    class Service:
+        def __init__(self) -> None:
+            self.database = Database(make_config(driver=driver))
+            self.itself = self
+
+    service = Service()
+    if way == "async":
+        stores = [CheckpointStore(service.database) for _ in range(3)]
+        await asyncio.gather(*(store.count() for store in stores))
+        del stores
+    else:
+        SyncCheckpointStore(service.database).count()
+    assert connections()
+    del service
+    gc.collect()
+    assert await none_is_left(connections)
+
+
+@pytest.mark.parametrize("driver", ["mysql-connector", "aiomysql", "pymysql", "asyncmy"])
+def test_a_store_that_outlives_its_event_loop_lets_go(
+    make_config: MakeConfig, connections: Connections, driver: str
+) -> None:
+    store = CheckpointStore(make_config(driver=driver))
+    asyncio.run(store.count())
+    del store
+    gc.collect()
+    assert asyncio.run(none_is_left(connections))
+
+
+@pytest.mark.parametrize("driver", ["mysql-connector", "aiomysql", "pymysql", "asyncmy"])
+def test_a_store_that_is_freed_in_another_thread_lets_go(
+    make_config: MakeConfig, connections: Connections, driver: str
+) -> None:
+    async def serve() -> bool:
+        stores = [CheckpointStore(make_config(driver=driver))]
+        await stores[0].count()
+        await asyncio.to_thread(stores.clear)
+        return await none_is_left(connections)
+
+    assert asyncio.run(serve())
