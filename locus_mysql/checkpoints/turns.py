@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import threading
 import time
@@ -12,6 +11,7 @@ from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from ..database.stores import AsyncStore, HasSchema, SyncStore
+from ..engine.logs import TURNS, told
 from ..engine.operation import Operation
 from ..errors import LocusMySQLError, ThreadBusy
 from .leases import RENEWALS, Lease, LeaseOperations, Turns, check_turn
@@ -21,8 +21,6 @@ from .operations import CheckpointOperations
 #: Whoever waits asks the server anew after a time that grows from the first to the longest, in seconds.
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 1.0
-
-_LOG = logging.getLogger(__name__)
 
 
 class HasTurns(HasSchema, Protocol):
@@ -135,12 +133,12 @@ class _Turn:
     def _renewed(self, began: float, held: bool) -> None:
         if not held and not self._lease.ended:
             self._lease.lost = True
-            _LOG.warning("A turn was lost: it was not renewed in time, or its thread was deleted.")
+            TURNS.warning("A turn was lost: it was not renewed in time, or its thread was deleted.")
         elif held:
             self._renewed_at = began
 
     def _renewal_failed(self, error: LocusMySQLError) -> None:
-        _LOG.warning("A turn could not be renewed; trying again: %s", error)
+        TURNS.warning("A turn could not be renewed; trying again: %s", told(error))
         if time.monotonic() > self._renewed_at + self._lease.lease_s:
             self._lease.lost = True
 
@@ -224,7 +222,7 @@ class AsyncTurn(_Turn):
         try:
             await self._run(self._operations.release(self._lease, settle=settle))
         except LocusMySQLError as error:
-            _LOG.warning("A turn could not be given back; it ends by itself: %s", error)
+            TURNS.warning("A turn could not be given back; it ends by itself: %s", told(error))
 
 
 class SyncTurn(_Turn):
@@ -299,7 +297,7 @@ class SyncTurn(_Turn):
         try:
             self._run(self._operations.release(self._lease, settle=settle))
         except LocusMySQLError as error:
-            _LOG.warning("A turn could not be given back; it ends by itself: %s", error)
+            TURNS.warning("A turn could not be given back; it ends by itself: %s", told(error))
 
 
 class _ThreadLock:

@@ -8,6 +8,7 @@ import re
 from ..config import MySQLConfig
 from ..dialect import Schema
 from ..dialect.checkpoints.tables import INFIXES, checkpoint_schema
+from ..dialect.memories.tables import memory_schema
 from ..dialect.versions.tables import versions_schema
 from ..errors import UsageError
 from .arguments import OK, add_prefix, options_of
@@ -18,6 +19,7 @@ FAMILIES = {
     "dicts": "CheckpointStore",
     "current": "MySQLBackend",
     "versions": "MySQLCheckpointSaver, and LangGraph's savers",
+    "memories": "MemoryStore, MySQLMemory, and LangGraph's stores",
 }
 
 _ACCOUNT = re.compile(r"'[^'\\\x00-\x1f]{1,32}'@'[^'\\\x00-\x1f]{1,255}'")
@@ -78,4 +80,5 @@ def schemas(config: MySQLConfig, family: str | None = None) -> list[Schema]:
         for kind in INFIXES
     ]
     schemas.append(versions_schema(config.table_prefix))
+    schemas.append(memory_schema(config.table_prefix, search=config.search, search_parser=config.search_parser))
     return [schema for schema in schemas if family in {None, schema.family}]

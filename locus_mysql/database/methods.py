@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, get_args, get_type_hints
 
 from ..engine.operation import Operation
@@ -41,7 +41,7 @@ def awaited(
     async def method(self: AwaitsOperations[O], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._run(operation(self._operations, *args, **kwargs))
 
-    return _dressed(method, operation)
+    return dressed(method, operation)
 
 
 def blocking(operation: Callable[Concatenate[O, P], Operation[T]]) -> Callable[Concatenate[Any, P], T]:
@@ -50,13 +50,14 @@ def blocking(operation: Callable[Concatenate[O, P], Operation[T]]) -> Callable[C
     def method(self: BlocksForOperations[O], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._run(operation(self._operations, *args, **kwargs))
 
-    return _dressed(method, operation)
+    return dressed(method, operation)
 
 
 M = TypeVar("M", bound=Callable[..., Any])
 
 
-def _dressed(method: M, operation: Callable[..., Operation[Any]]) -> M:
+def dressed(method: M, operation: Callable[..., Generator[Any, Any, Any]]) -> M:
+    """The method with the name, signature and documentation of the operation, or procedure, that it runs."""
     functools.update_wrapper(method, operation)
     del method.__wrapped__  # type: ignore[attr-defined]  # or signatures would show the operation's
     # Annotations as objects: as text they would be looked up among this module's names, not the operation's.

@@ -19,8 +19,11 @@ CONNECTIONS = logging.getLogger("locus_mysql.connections")
 #: A batch is sent again: INFO.
 RETRIES = logging.getLogger("locus_mysql.retries")
 
-#: Another writer was faster, and the operation goes on from what that one wrote: INFO.
+#: Another writer was faster, and the operation goes on from what that one wrote: INFO. A save branched: WARNING.
 CONFLICTS = logging.getLogger("locus_mysql.conflicts")
+
+#: A turn was lost, or could not be renewed or given back: WARNING.
+TURNS = logging.getLogger("locus_mysql.turns")
 
 #: A call took longer than ``slow_ms``, or a health check failed: WARNING.
 CALLS = logging.getLogger("locus_mysql.calls")

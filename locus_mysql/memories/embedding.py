@@ -33,7 +33,7 @@ class Texts:
 
 
 #: Yields texts to be embedded, and is sent their embeddings; or operations, and is sent what they return.
-Procedure: TypeAlias = Generator["Texts | Operation[Any]", Any, T]
+Procedure: TypeAlias = Generator[Texts | Operation[Any], Any, T]
 
 
 def digest_of(text: str, model: str) -> bytes:

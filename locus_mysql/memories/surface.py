@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from ..database.methods import dressed
 from ..database.stores import AsyncStore, HasSchema, SyncStore
 from .embedding import EmbedFunction, Procedure, Texts, embed_awaited, embed_blocking
 
@@ -85,7 +84,7 @@ def awaited(
     async def method(self: AsyncMemories[O], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.run(procedure(self._operations, *args, **kwargs))
 
-    return _dressed(method, procedure)
+    return dressed(method, procedure)
 
 
 def blocking(procedure: Callable[Concatenate[O, P], Procedure[T]]) -> Callable[Concatenate[Any, P], T]:
@@ -94,22 +93,7 @@ def blocking(procedure: Callable[Concatenate[O, P], Procedure[T]]) -> Callable[C
     def method(self: SyncMemories[O], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self.run(procedure(self._operations, *args, **kwargs))
 
-    return _dressed(method, procedure)
-
-
-M = TypeVar("M", bound=Callable[..., Any])
-
-
-def _dressed(method: M, procedure: Callable[..., Procedure[Any]]) -> M:
-    functools.update_wrapper(method, procedure)
-    del method.__wrapped__  # type: ignore[attr-defined]  # or signatures would show the procedure's
-    signature = inspect.signature(procedure)
-    returned = signature.return_annotation
-    if isinstance(returned, str) and returned.startswith("Procedure["):
-        returned = returned[len("Procedure[") : -1]
-    method.__signature__ = signature.replace(return_annotation=returned)  # type: ignore[attr-defined]
-    method.__annotations__ = {**procedure.__annotations__, "return": returned}
-    return method
+    return dressed(method, procedure)
 
 
 def _embed_of(procedures: HasProcedures) -> EmbedFunction:

@@ -137,6 +137,7 @@ BAD: list[tuple[str, Any]] = [
     ("pool_idle_s", 0),
     ("pool_max_age_s", None),
     ("retry_deadline_s", -1),
+    ("slow_ms", -1),
     ("retry_deadline_s", float("nan")),
     ("ttl_s", 0),
     ("ttl_s", float("inf")),

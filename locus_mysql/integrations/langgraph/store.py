@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
-import logging
 import threading
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import Any, Self, Unpack, cast
@@ -15,6 +14,7 @@ from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
 from ...database.database import Database, share
+from ...engine.logs import HOUSEKEEPING, told
 from ...errors import ConfigError
 from ...memories.embedding import Texts
 from ...memories.surface import AsyncMemories, SyncMemories
@@ -23,7 +23,7 @@ from .store_operations import StoreProcedures
 #: How often expired items are removed if nothing else is said, in minutes.
 SWEEP_INTERVAL_MINUTES = 5
 
-_log = logging.getLogger("locus_mysql")
+SWEEP_FAILED = "Removing expired items failed (%s); it is tried again in %s s."
 
 
 class _AsyncItems(AsyncMemories[StoreProcedures]):
@@ -176,8 +176,8 @@ class AsyncMySQLStore(BaseStore):
             await asyncio.sleep(interval_s)
             try:
                 await self.sweep_ttl()
-            except Exception:
-                _log.exception("Removing expired items failed; it is tried again in %s s.", interval_s)
+            except Exception as error:
+                HOUSEKEEPING.warning(SWEEP_FAILED, told(error), interval_s)
 
 
 class MySQLStore(BaseStore):
@@ -262,8 +262,8 @@ class MySQLStore(BaseStore):
             while not stop.wait(interval_s):
                 try:
                     self.sweep_ttl()
-                except Exception:
-                    _log.exception("Removing expired items failed; it is tried again in %s s.", interval_s)
+                except Exception as error:
+                    HOUSEKEEPING.warning(SWEEP_FAILED, told(error), interval_s)
             if not ended.done():
                 ended.set_result(None)
 

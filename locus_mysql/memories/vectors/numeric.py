@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
+
+from ...engine.logs import CALLS
 
 np: Any
 try:
@@ -18,7 +19,7 @@ def say_if_missing() -> None:
     """Tell once, in the log, that searches are slower than they could be."""
     if np is None and not _said:
         _said.add("slow")
-        logging.getLogger("locus_mysql").warning(
+        CALLS.warning(
             "NumPy is not installed: searches by meaning give the same results, but more slowly. Install "
             "locus-mysql[vectors]."
         )
