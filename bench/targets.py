@@ -1,4 +1,4 @@
-"""The targets of issues 3 and 8 as data: what is compared, what is wanted, and where the measured figure stands."""
+"""The targets of issues 3, 8 and 9 as data: what is compared, what is wanted, and where the measured figure stands."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from . import graphs
 from .contestants import BUILT_IN, OURS, OURS_BLOCKING, POSTGRESQL, REDIS
 from .floor import floor_of
 from .markdown import markdown_table
@@ -112,6 +113,24 @@ def bytes_per_known_thread(results: Results) -> float:
     return max(known["bytes_per_thread"] for known in results["memory"]["known"])
 
 
+def of_graphs(what: str, size: int, other: str, ours: str = graphs.OURS) -> Callable[[Results], float]:
+    """Another saver's time as a multiple of this project's."""
+
+    def ratio(results: Results) -> float:
+        measured = results["graphs"]["sizes"][str(size)]
+        return measured[other][f"{what}_ms"] / measured[ours][f"{what}_ms"]
+
+    return ratio
+
+
+def space_of_graphs(results: Results) -> float:
+    """What a conversation takes elsewhere, as a multiple of what it takes here."""
+    if results["graphs"]["steps"] < 500:
+        raise LookupError("the conversation was shorter")
+    stored = results["graphs"]["stored"]
+    return stored[graphs.PUBLISHED]["row_bytes"] / stored[graphs.OURS]["row_bytes"]
+
+
 SIZES = (10, 100, 1000, 5000)
 FLOOR = floor_of(OURS)
 STORAGE = {"plain turns": "1,000 turns", "three iteration saves per turn": "1,000 turns of three deleted saves"}
@@ -136,6 +155,23 @@ def _in_other_processes(library: str, kind: str) -> Iterator[Target]:
             measured = times_faster("turn" if what != "load" else what, size, built_in, ours)
             yield Target(f"{what}, times faster than Locus' built-in", case, "≥", wanted, measured)
         yield Target("load, of the floor", case, "≤", 1.3, of("load", size, floor_of(ours), ours))
+
+
+def _of_graphs() -> Iterator[Target]:
+    """What is wanted of the savers for LangGraph."""
+    for size, put, get in ((10, 2, 1.2), (100, 3, 1.5), (1000, 10, 2)):
+        case = f"LangGraph, n={size}"
+        other = "langgraph-checkpoint-mysql"
+        yield Target(f"put, times faster than {other}", case, "≥", put, of_graphs("put", size, graphs.PUBLISHED))
+        for ours in (graphs.OURS, graphs.OURS_COLD):
+            which = case + ours.removeprefix(graphs.OURS)
+            measured = of_graphs("get_tuple", size, graphs.PUBLISHED, ours)
+            yield Target(f"get_tuple, times faster than {other}", which, "≥", get, measured)
+    for size in (100, 1000):
+        for what in graphs.OPERATIONS:
+            measured = of_graphs(what, size, graphs.POSTGRESQL)
+            yield Target(f"{what}, times faster than AsyncPostgresSaver", f"LangGraph, n={size}", "≥", 1, measured)
+    yield Target("space, times less than langgraph-checkpoint-mysql", "LangGraph, 500 steps", "≥", 20, space_of_graphs)
 
 
 TARGETS: tuple[Target, ...] = (
@@ -201,6 +237,7 @@ TARGETS: tuple[Target, ...] = (
     ),
     Target("failed saves", "1 to 128 conversations", "≤", 0, over_all("failed")),
     Target("retried saves, but for lock waits", "1 to 128 conversations", "≤", 0, over_all("retries")),
+    *_of_graphs(),
     Target("bytes per known thread", "10,000 threads", "≤", 2048, bytes_per_known_thread),
 )
 

@@ -8,7 +8,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,14 +16,19 @@ from typing import Any, TypeVar
 from ..config import MySQLConfig
 from ..errors import SetupError
 from ..integrations.sdk import need_locus
-from .arguments import FAILED, OK, add_connection, options_of
+from .arguments import FAILED, OK, add_connection, need_langgraph, options_of
 from .signals import StopRequested
 
 T = TypeVar("T")
 
+#: What refuses to go on where an extra is not installed.
+NEEDS: Mapping[str, Callable[[str], None]] = {"locus": need_locus, "langgraph": need_langgraph}
+
 
 def add_demo(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``demo``."""
+    parser.add_argument("chapter", nargs="?", type=_chapter, metavar="NAME", help="the chapter to show (agents)")
+    parser.add_argument("--list", action="store_true", dest="only_list", help="name the chapters, and show none")
     add_connection(parser, "; without any, a private server is started")
 
 
@@ -34,13 +39,22 @@ def add_server(parser: argparse.ArgumentParser) -> None:
 
 
 def demo(arguments: argparse.Namespace) -> int:
-    """Tell the story of `locus_mysql.development.demo` on the given server or a private one."""
-    need_locus("The demo")
+    """Show a chapter of `locus_mysql.development.demo` on the given server or a private one."""
     _need_checkout("demo")
-    from ..development.demo.story import tell
+    from ..development.demo.chapters import CHAPTERS
 
+    if arguments.only_list:
+        for name, chapter in CHAPTERS.items():
+            print(f"{name:12}{chapter.summary}")
+        return OK
+    chosen = arguments.chapter or next(iter(CHAPTERS))
+    NEEDS[CHAPTERS[chosen].extra]("The demo" if arguments.chapter is None else f"The chapter {chosen}")
+    tell = CHAPTERS[chosen].load()
     with _demo_server(arguments) as config:
         held = asyncio.run(_until_stopped(tell(config, sys.stdout)))
+    if arguments.chapter is None:
+        others = ", ".join(name for name in CHAPTERS if name != chosen)
+        print(f"Other chapters, shown by `demo NAME`: {others}.")
     return OK if held else FAILED
 
 
@@ -50,6 +64,16 @@ def server(arguments: argparse.Namespace) -> int:
     from ..development.local_server import serve
 
     return serve(arguments.data_dir, arguments.port)
+
+
+def _chapter(name: str) -> str:
+    """The name of a chapter; in a release, which has none, any name."""
+    if find_spec("locus_mysql.development") is not None:
+        from ..development.demo.chapters import CHAPTERS
+
+        if name not in CHAPTERS:
+            raise argparse.ArgumentTypeError(f"there is no chapter {name!r}; there are {', '.join(CHAPTERS)}")
+    return name
 
 
 async def _until_stopped(work: Coroutine[Any, Any, T]) -> T:

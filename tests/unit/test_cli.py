@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from locus_mysql.commands import arguments
 from locus_mysql.commands import main as cli
 from locus_mysql.development.demo.display import Screen, size
 
@@ -89,9 +90,23 @@ def test_no_error_repeats_the_password_of_a_dsn(command: str, capsys: pytest.Cap
         assert "Traceback" not in told.err
 
 
+@pytest.mark.parametrize("command", [["demo", "langgraph"], ["import-langgraph"]])
+def test_commands_that_need_langgraph_say_so(
+    command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = arguments.find_spec
+
+    def without_langgraph(name: str) -> object:
+        return None if name == "langgraph" else find(name)
+
+    monkeypatch.setattr(arguments, "find_spec", without_langgraph)
+    assert cli.main([*command, "--dsn", "mysql://root@127.0.0.1:1/app"]) == 1
+    assert "pip install 'locus-mysql[langgraph]'" in capsys.readouterr().err
+
+
 def test_the_module_runs_and_its_help_names_every_command() -> None:
     ended = subprocess.run([sys.executable, "-m", "locus_mysql", "--help"], capture_output=True, text=True, check=True)
-    for command in ("demo", "server", "schema", "import-locus", "vacuum", "health"):
+    for command in ("demo", "server", "schema", "import-locus", "import-langgraph", "vacuum", "health"):
         assert f"\n    {command}" in ended.stdout
 
 

@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from ...config import MySQLConfig
 from .worker import Assignment
@@ -57,15 +57,32 @@ async def other_process(
         prompt: What the user says.
         hang_in: The tool in which it stops for good.
     """
+    assignment = Assignment(
+        options=options_of(config), thread_id=thread_id, prompt=prompt, executions=str(executions), hang_in=hang_in
+    )
+    async with running("locus_mysql.development.demo.worker", assignment) as other:
+        yield other
+
+
+def options_of(config: MySQLConfig) -> dict[str, Any]:
+    """The options that another process needs to reach the same tables, as JSON values."""
     options = config.model_dump(mode="json")
     options = {name: value for name, value in options.items() if name in config.model_fields_set}
     options["password"] = config.password.get_secret_value()
-    assignment = Assignment(
-        options=options, thread_id=thread_id, prompt=prompt, executions=str(executions), hang_in=hang_in
-    )
+    return options
+
+
+@contextlib.asynccontextmanager
+async def running(module: str, assignment: object) -> AsyncIterator[OtherProcess]:
+    """Run a module in another process, which is ended when the block is left.
+
+    Args:
+        module: Its name.
+        assignment: The line of JSON that it reads first.
+    """
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-m", "locus_mysql.development.demo.worker"),
+        *("-m", module),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )

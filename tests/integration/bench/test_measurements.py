@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bench import growth, memory, round_trips, scale
+from bench import graphs, growth, memory, round_trips, scale
 from bench.conversations import COMPACTED, ITERATIONS, PLAIN
 
 
@@ -67,3 +67,17 @@ def test_round_trips_are_counted_for_all_who_have_the_operation(
     assert result[round_trips.BUILT_IN]["search"] is None
     assert 1 <= result[round_trips.AVERAGE] < 2
     assert "not available" in round_trips.table(result)
+
+
+@pytest.mark.slow
+def test_savers_of_graphs_are_measured_beside_each_other(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphs, "QUICK_ROUNDS", 2)
+    monkeypatch.setattr(graphs, "QUICK_TURNS", 4)
+    result = graphs.measure(server_dsn, quick=True)
+    assert result["sizes"].keys() == {"10", "100"}
+    for measured in result["sizes"].values():
+        assert {graphs.OURS, graphs.OURS_COLD, graphs.PUBLISHED} <= measured.keys()
+        assert all(one[f"{what}_ms"] > 0 for one in measured.values() for what in graphs.OPERATIONS)
+    assert result["steps"] == 12
+    assert 0 < result["stored"][graphs.OURS]["row_bytes"] < result["stored"][graphs.PUBLISHED]["row_bytes"]
+    assert "get_tuple" in graphs.table(result)

@@ -1,0 +1,55 @@
+"""The graph of the chapter on LangGraph: it quotes a price, asks a human, and orders."""
+
+from __future__ import annotations
+
+import operator
+from typing import Annotated, Any, TypedDict
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import START, StateGraph
+from langgraph.types import interrupt
+
+PRICES = {"a chair": 80, "a table": 250}
+
+
+class Order(TypedDict, total=False):
+    """What the graph knows. The log grows."""
+
+    item: str
+    price: int
+    approved: bool
+    log: Annotated[list[str], operator.add]
+
+
+def quote(state: Order) -> Order:
+    """Look the price up."""
+    price = PRICES[state["item"]]
+    return {"price": price, "log": [f"quoted {price}"]}
+
+
+def approve(state: Order) -> Order:
+    """Ask a human: the graph stops here, and goes on with the answer, in whichever process."""
+    approved = interrupt(f"{state['item']} for {state['price']}?") == "yes"
+    return {"approved": approved, "log": ["approved" if approved else "declined"]}
+
+
+def order(state: Order) -> Order:
+    """Order, or leave it."""
+    return {"log": [f"ordered {state['item']}" if state["approved"] else "nothing ordered"]}
+
+
+def compiled(saver: BaseCheckpointSaver[Any]) -> Any:
+    """The graph, with this checkpointer."""
+    builder = StateGraph(Order)
+    previous = START
+    for node in (quote, approve, order):
+        builder.add_node(node.__name__, node)
+        builder.add_edge(previous, node.__name__)
+        previous = node.__name__
+    return builder.compile(checkpointer=saver)
+
+
+def thread(thread_id: str) -> RunnableConfig:
+    """What LangGraph calls a thread's config."""
+    return {"configurable": {"thread_id": thread_id}}

@@ -1,0 +1,107 @@
+"""The chapter on LangGraph: a graph that asks a human, is resumed in another process, and rewound."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, TextIO
+
+from ...config import MySQLConfig
+from ...dialect import Schema
+from ...engine.asynchronous import AsyncEngine
+from ...engine.operation import Batch, Operation
+from ...integrations.langgraph import AsyncMySQLSaver
+from ...versions.operations import VersionOperations
+from .database import own_tables
+from .display import Screen
+from .graph import compiled, thread
+from .graph_worker import Answer
+from .process import options_of, running
+
+CHAIR = "order/7"
+
+
+async def tell(config: MySQLConfig, stream: TextIO) -> bool:
+    """Tell the chapter, in tables of its own that are dropped at the end; True if every check held.
+
+    Args:
+        config: The server, the database, the driver.
+        stream: Where to show it.
+
+    Raises:
+        LocusMySQLError: The database cannot be used.
+    """
+    began = time.monotonic()
+    screen = Screen(stream)
+    config = own_tables(config)
+    where = ", ".join(map(str, config.endpoints))
+    engine = AsyncEngine(config)
+    try:
+        async with AsyncMySQLSaver(config) as saver:
+            screen.title(f"LangGraph's checkpoints in MySQL at {where} through {config.driver}")
+            graph = compiled(saver)
+            await asked(screen, graph)
+            await answered(screen, graph, config)
+            await rewound(screen, graph)
+            await removed(screen, saver)
+    finally:
+        try:
+            await engine.run(_drop(VersionOperations(config).sql.schema))
+        finally:
+            await engine.close()
+    screen.verdict(time.monotonic() - began)
+    return not screen.failed
+
+
+async def asked(screen: Screen, graph: Any) -> None:
+    """The graph stops to ask, and everything so far is saved."""
+    screen.scene("A graph stops to ask a human")
+    stopped = await graph.ainvoke({"item": "a chair"}, thread(CHAIR))
+    question = stopped["__interrupt__"][0].value
+    screen.line("graph", question)
+    state = await graph.aget_state(thread(CHAIR))
+    screen.check(state.next == ("approve",) and question == "a chair for 80?", "it waits at its second node, saved")
+
+
+async def answered(screen: Screen, graph: Any, config: MySQLConfig) -> None:
+    """A process that has never seen the thread answers, and runs it to its end."""
+    screen.scene("Another process has the answer, and goes on")
+    given = Answer(options=options_of(config), thread_id=CHAIR, answer="yes")
+    async with running("locus_mysql.development.demo.graph_worker", given) as other:
+        log = (await other.next_event()).get("log", "")
+        screen.line(f"pid {other.pid}", log)
+    screen.check(log == "quoted 80, approved, ordered a chair", "it knew what was asked, and finished the graph")
+    state = await graph.aget_state(thread(CHAIR))
+    screen.check(state.next == () and ", ".join(state.values["log"]) == log, "its end is visible here at once")
+
+
+async def rewound(screen: Screen, graph: Any) -> None:
+    """Back to the question, with another item: a branch of the same thread."""
+    screen.scene("Back in time: the question again, about a table")
+    history = [state async for state in graph.aget_state_history(thread(CHAIR))]
+    for state in history:
+        checkpoint_id = state.config["configurable"]["checkpoint_id"]
+        screen.line(checkpoint_id[-8:], f"{state.metadata['source']:6} next: {', '.join(state.next) or 'nothing'}")
+    (before,) = [state for state in history if state.next == ("quote",)]
+    fork = await graph.aupdate_state(before.config, {"item": "a table"}, as_node="__start__")
+    stopped = await graph.ainvoke(None, fork)
+    question = stopped["__interrupt__"][0].value
+    screen.line("graph", question)
+    screen.check(question == "a table for 250?", "the branch asks anew, as if the chair had never been")
+    first = await graph.aget_state(history[0].config)
+    screen.check(first.values["log"][-1] == "ordered a chair", "the end of the first line is still there")
+    count = len([state async for state in graph.aget_state_history(thread(CHAIR))])
+    screen.check(count > len(history), f"both lines are in the history: {len(history)} checkpoints, now {count}")
+
+
+async def removed(screen: Screen, saver: AsyncMySQLSaver) -> None:
+    """All but the newest is pruned; what is left loads."""
+    screen.scene("Pruned to the newest checkpoint")
+    newest = await saver.aget_tuple(thread(CHAIR))
+    await saver.aprune([CHAIR])
+    left = [found async for found in saver.alist(thread(CHAIR))]
+    screen.line("left", ", ".join(found.config["configurable"]["checkpoint_id"][-8:] for found in left))
+    screen.check(len(left) == 1 and left[0] == newest, "one checkpoint is left, and it is as it was")
+
+
+def _drop(schema: Schema) -> Operation[None]:
+    yield Batch.of(schema.drop())

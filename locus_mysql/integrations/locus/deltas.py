@@ -1,0 +1,158 @@
+"""Storage for Locus' `DeltaCheckpointer`: `MySQLDeltaStorage`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Unpack
+
+from locus.memory.delta import CheckpointMetadata, DeltaCheckpoint, DeltaStorage
+from pydantic import SecretStr
+
+from ...config import Keywords, MySQLConfig
+from ...database.arguments import check_limit, check_thread_id
+from ...database.database import Database, share
+from ...database.exact_json import decode_json, encode_json
+from ...engine.operation import Operation
+from ...errors import CorruptCheckpoint
+from ...versions.arguments import check_id
+from ...versions.records import Base, LoadedVersion, NewValue, NewVersion
+from ...versions.surface import AsyncVersions, VersionsOfTenants
+from ...versions.values import Encoded
+
+#: Who encoded a checkpoint.
+SURFACE = "locus-delta"
+
+#: Of all its checkpoints.
+_NAMESPACE = "locus-delta"
+
+_DATA = "data"
+
+
+class DeltaOperations(VersionsOfTenants):
+    """The storage's operations."""
+
+    def store(self, thread_id: str, checkpoint_id: str, checkpoint: DeltaCheckpoint) -> Operation[None]:
+        """Store a checkpoint as the newest; one of the same id takes the new content and keeps its place."""
+        check_thread_id(thread_id)
+        check_id(checkpoint_id, "Checkpoint id")
+        data = NewValue(_DATA, None, Encoded("bytes", checkpoint.data))
+
+        def values(base: Base | None) -> Sequence[NewValue]:
+            return [data]
+
+        new = NewVersion(
+            surface=SURFACE,
+            ns=_NAMESPACE,
+            checkpoint_id=checkpoint_id,
+            parent_id=checkpoint.metadata.parent_id,
+            head=_encode_head(checkpoint),
+            values=values,
+            metadata=None,
+            run_id=None,
+            needs=0,
+            replace=True,
+            token=os.urandom(16),
+        )
+        yield from self.versions.saving.save(self.tenancy.of(thread_id), thread_id, new, None)
+
+    def retrieve(self, thread_id: str, checkpoint_id: str) -> Operation[DeltaCheckpoint | None]:
+        """A checkpoint; None if there is none."""
+        check_thread_id(thread_id)
+        check_id(checkpoint_id, "Checkpoint id")
+        tenant = self.tenancy.of(thread_id)
+        found = yield from self.versions.loading.load(tenant, thread_id, _NAMESPACE, checkpoint_id)
+        if found is None:
+            return None
+        metadata, is_delta = _decode_head(found)
+        return DeltaCheckpoint(metadata=metadata, data=found.values()[_DATA].data, is_delta=is_delta)
+
+    def list_checkpoints(self, thread_id: str, limit: int = 10) -> Operation[list[CheckpointMetadata]]:
+        """What describes a thread's checkpoints, newest first."""
+        check_thread_id(thread_id)
+        found, _ = yield from self.versions.loading.page(
+            self.tenancy.of(thread_id), thread_id, check_limit(limit), ns=_NAMESPACE
+        )
+        return [_decode_head(version)[0] for version in found]
+
+    def delete(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
+        """Delete a checkpoint, or a whole thread; True if there was one."""
+        check_thread_id(thread_id)
+        tenant = self.tenancy.of(thread_id)
+        removing = self.versions.removing
+        if checkpoint_id is None:
+            return (yield from removing.delete_thread(tenant, thread_id))
+        check_id(checkpoint_id, "Checkpoint id")
+        return (yield from removing.delete_checkpoint(tenant, thread_id, _NAMESPACE, checkpoint_id))
+
+
+class MySQLDeltaStorage(AsyncVersions[DeltaOperations], DeltaStorage):
+    """Where Locus' `DeltaCheckpointer` keeps its checkpoints and deltas. `MySQLCheckpointer` needs no such storage.
+
+    As with Locus' own storages, a delta cannot be loaded after the checkpoint that it builds on was deleted.
+
+    Args:
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
+        tenant_of: ``(thread_id) -> tenant``, for thread ids that carry it.
+        options: Options of `MySQLConfig`; with a `Database`, those of a store.
+    """
+
+    def __init__(
+        self,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
+        *,
+        tenant_of: Callable[[str], str] | None = None,
+        **options: Unpack[Keywords],
+    ) -> None:
+        database, config, owned = share(where, options)
+        super().__init__(DeltaOperations(config, tenant_of), database, owned=owned)
+
+    async def store(self, thread_id: str, checkpoint_id: str, checkpoint: DeltaCheckpoint) -> None:
+        """Store a checkpoint as the newest; one of the same id takes the new content and keeps its place."""
+        await self._run(self._operations.store(thread_id, checkpoint_id, checkpoint))
+
+    async def retrieve(self, thread_id: str, checkpoint_id: str) -> DeltaCheckpoint | None:
+        """A checkpoint; None if there is none."""
+        return await self._run(self._operations.retrieve(thread_id, checkpoint_id))
+
+    async def list_checkpoints(self, thread_id: str, limit: int = 10) -> list[CheckpointMetadata]:
+        """What describes a thread's checkpoints, newest first."""
+        return await self._run(self._operations.list_checkpoints(thread_id, limit))
+
+    async def delete(self, thread_id: str, checkpoint_id: str | None = None) -> bool:
+        """Delete a checkpoint, or a whole thread; True if there was one."""
+        return await self._run(self._operations.delete(thread_id, checkpoint_id))
+
+
+def _encode_head(checkpoint: DeltaCheckpoint) -> Encoded:
+    metadata = checkpoint.metadata
+    told = {
+        "checkpoint_id": metadata.checkpoint_id,
+        "thread_id": metadata.thread_id,
+        "parent_id": metadata.parent_id,
+        "is_full": metadata.is_full,
+        "chain_depth": metadata.chain_depth,
+        "created_at": metadata.created_at.isoformat(),
+        "size_bytes": metadata.size_bytes,
+        "compressed_size_bytes": metadata.compressed_size_bytes,
+        "is_delta": checkpoint.is_delta,
+    }
+    return Encoded("json", encode_json(told))
+
+
+def _decode_head(version: LoadedVersion) -> tuple[CheckpointMetadata, bool]:
+    """What describes a checkpoint, and whether it is a delta.
+
+    Raises:
+        CorruptCheckpoint: Another class saved it.
+    """
+    if version.surface != SURFACE:
+        raise CorruptCheckpoint(
+            f"Thread {version.thread_id!r} has checkpoints that another store saved. Give each its own tenant, "
+            "table_prefix or thread ids."
+        )
+    told = decode_json(version.head.data)
+    is_delta = bool(told.pop("is_delta"))
+    created_at = datetime.fromisoformat(told.pop("created_at"))
+    return CheckpointMetadata(**told, created_at=created_at), is_delta
