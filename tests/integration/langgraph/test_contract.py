@@ -442,7 +442,7 @@ async def test_savers_come_from_a_connection_string_and_make_their_tables(
     dsn = f"{server_dsn.rpartition('/')[0]}/{database}"
     async with AsyncMySQLSaver.from_conn_string(dsn, driver="asyncmy") as saver:
         await saver.setup()
-        assert len(run_sql(f"SHOW TABLES FROM {database}")) == 4
+        assert len(run_sql(f"SHOW TABLES FROM {database}")) == 5
         await saver.aput(CONFIG, checkpoint({"a": 1}), {}, {"a": 1})
     with MySQLSaver.from_conn_string(dsn, driver="pymysql") as saver:
         saver.setup()
