@@ -158,7 +158,7 @@ SELECT found.*, ROW_NUMBER() OVER (ORDER BY found.created_at DESC, found.seq DES
 HISTORY = """
 WITH RECURSIVE chosen AS (
   SELECT c.seq, c.checkpoint_id, c.parent_seq, c.created_at, LENGTH(c.payload) AS size_bytes, c.metadata
-    FROM {checkpoints} c
+    FROM {checkpoints} c FORCE INDEX (PRIMARY)
     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
    WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
    ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC

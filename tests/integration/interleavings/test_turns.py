@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from locus_mysql import CheckpointStore, SyncCheckpointStore
 from locus_mysql.errors import ThreadBusy, TurnLost
 
+from ...thoroughness import FULL
 from .stage import Call, Process, Stage
-from .test_any_order import EXAMPLES, FULL
 from .test_found import finish_all, pauses
 
 PROCESSES = 3
@@ -103,7 +103,7 @@ def test_turns_in_any_order_follow_each_other(
     )
 
     @settings(
-        max_examples=EXAMPLES,
+        max_examples=200 if FULL else 40,
         phases=[Phase.generate, *([Phase.shrink] if FULL else [])],
         derandomize=True,
         deadline=None,
