@@ -223,8 +223,9 @@ async def test_a_checkpoint_that_another_replaced_is_replaced_again(open_store: 
     assert await other.load("thread", "same") == grown(state, "t2")
 
 
-async def test_a_load_sees_what_another_saved_last(open_store: OpenStore, side: str) -> None:
-    one, other = open_store(side), open_store(side)
+@pytest.mark.parametrize("cache_bytes", [0, 1_000_000])
+async def test_a_load_sees_what_another_saved_last(open_store: OpenStore, side: str, cache_bytes: int) -> None:
+    one, other = open_store(side, cache_bytes=cache_bytes), open_store(side, cache_bytes=cache_bytes)
     state = state_of("t0")
     for turn in range(1, 6):
         writer, reader = (one, other) if turn % 2 else (other, one)

@@ -219,8 +219,11 @@ class TestVacuum:
 
 
 class TestExpiry:
-    async def test_an_expired_thread_is_invisible_at_once_in_every_read(self, make_store: Make, expire: Expire) -> None:
-        store = make_store(ttl_s=600)
+    @pytest.mark.parametrize("cache_bytes", [0, 1_000_000])
+    async def test_an_expired_thread_is_invisible_at_once_in_every_read(
+        self, make_store: Make, expire: Expire, cache_bytes: int
+    ) -> None:
+        store = make_store(ttl_s=600, cache_bytes=cache_bytes)
         for turn in range(1, 5):
             await store.save("t", {**conversation(turn), "flag": "here"}, str(turn), {"a": 1})
         assert await store.exists("t")
