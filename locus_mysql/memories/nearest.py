@@ -20,8 +20,8 @@ from .vectors.scoring import Query
 from .vectors.table import CodeTable, VectorKey
 from .writing import ItemKey
 
-#: A cold search ranks this many, the nearest by signs, by their embeddings.
-RERANKED = 500
+#: A cold search ranks this many, the nearest by signs, by their embeddings; or so many for each item wanted.
+RERANKED, RERANKED_FOR_EACH = 500, 4
 
 #: Of so many namespaces what changed is asked for in one batch; if more did, the range is loaded anew.
 NAMESPACES_AT_ONCE = 100
@@ -89,8 +89,14 @@ class NearestOperations:
     ) -> Operation[tuple[list[MemoryHit], bool]]:
         """Rank by signs on the server, then the best by their embeddings; and whether that was all there are."""
         sig = signs_of(query.values)
-        (found,) = yield Batch.of(self.sql.vectors.near(tenant, where, sig, condition, RERANKED))
-        ranked = sorted(_best_of_items(query, found.rows).items(), key=lambda entry: (-entry[1], entry[0]))
+        asked = max(RERANKED, RERANKED_FOR_EACH * wanted)
+        while True:
+            (found,) = yield Batch.of(self.sql.vectors.near(tenant, where, sig, condition, asked))
+            complete, best = len(found.rows) < asked, _best_of_items(query, found.rows)
+            if complete or len(best) >= wanted:
+                break
+            asked *= 4  # the nearest are embeddings of few items
+        ranked = sorted(best.items(), key=lambda entry: (-entry[1], entry[0]))
         if min_score is not None:
             ranked = [entry for entry in ranked if entry[1] >= min_score]
         hits: list[MemoryHit] = []
@@ -101,7 +107,7 @@ class NearestOperations:
                 break
             rows = yield from self._items(tenant, list(some), condition)
             hits += [MemoryHit(item_of(rows[key]), score) for key, score in some.items() if key in rows]
-        return hits, len(found.rows) < RERANKED
+        return hits, complete
 
     def _warm(
         self,
