@@ -26,6 +26,9 @@ RERANKED, RERANKED_FOR_EACH = 500, 4
 #: Of so many namespaces what changed is asked for in one batch; if more did, the range is loaded anew.
 NAMESPACES_AT_ONCE = 100
 
+#: In a range of so many, what changed is asked for in the packet that asks whether anything has.
+NAMESPACES_ASKED = 4
+
 
 class NearestOperations:
     """Searches by embedding.
@@ -132,14 +135,12 @@ class NearestOperations:
             scores: dict[ItemKey, float] = {}
             rows: dict[ItemKey, Row] = {}
             vectors, items = self._ask_for(tenant, first, condition)
-            changes = [self.sql.vectors.changes(tenant, path, stamp) for path, stamp in list(stamps.items())[:1]]
-            if len(stamps) != 1:
-                changes = []
+            few = len(stamps) <= NAMESPACES_ASKED
+            changes = [self.sql.vectors.changes(tenant, path, stamp) for path, stamp in stamps.items() if few]
             scopes = self.sql.vectors.scopes(tenant, where)
             results = yield Batch((scopes, *changes, *vectors, *items), atomic=False)
-            changed = yield from self._catch_up(
-                tenant, where, known, results[0].rows, results[1].rows if changes else None, stamps
-            )
+            told = [row for result in results[1 : 1 + len(changes)] for row in result.rows] if few else None
+            changed = yield from self._catch_up(tenant, where, known, results[0].rows, told, stamps)
             if changed:
                 continue
             answers = results[1 + len(changes) :]
@@ -180,7 +181,7 @@ class NearestOperations:
             where: The range.
             known: What is known of it.
             scopes: Path, stamp and purged of its namespaces, read before the changes.
-            changes: What changed in the only namespace; None if that was not asked for.
+            changes: What changed in the namespaces that were known; None if that was not asked for.
             since: The stamps that were known when the changes were asked for.
         """
         now = {cast(bytes, path): (cast(int, stamp), cast(int, purged)) for path, stamp, purged in scopes}
@@ -196,7 +197,11 @@ class NearestOperations:
                     known.table, known.stamps = fresh.table, fresh.stamps
             self._cache.has_grown()
             return True
-        if changes is None or anew or len(different) > 1:
+        if not different:
+            changes = ()
+        elif changes is not None and not anew:
+            changes = [row for row in changes if row[0] in different]
+        else:
             results = yield Batch(
                 tuple(
                     self.sql.vectors.all_codes(tenant, Range(path, exact=True))

@@ -136,10 +136,10 @@ class Memories(RuleBasedStateMachine):
         for key in gone:
             self.model.delete(key)
 
-    @rule(keys=st.lists(KEYS, min_size=1, max_size=10))
-    def expire(self, keys: list[Key]) -> None:
-        """Of these, those with a time to live have outlived it."""
-        for key in keys:
+    @rule(keys=st.one_of(st.lists(KEYS, min_size=1, max_size=10), st.none()))
+    def expire(self, keys: list[Key] | None) -> None:
+        """Of these, or of all, those with a time to live have outlived it."""
+        for key in list(self.model.items) if keys is None else keys:
             if key in self.model.items and self.model.items[key].expires:
                 self._set_expiry(key, "UTC_TIMESTAMP(6) - INTERVAL 1 MICROSECOND")
                 self.model.delete(key)
