@@ -33,7 +33,9 @@ ITEM = {"fact": "What is known."}
 #: What is called, of a store that has the codes of all items in memory and of one that has none.
 CALLS: dict[str, Callable[[SyncMemoryStore, SyncMemoryStore], Any]] = {
     "put": lambda s, _: s.put(HERE, "00103", ITEM, embedding=QUERY, if_version=1),
-    "put_batch of 100": lambda s, _: s.put_batch([Put(HERE, f"new {n}", ITEM, embedding=OTHERS[n]) for n in range(100)]),
+    "put_batch of 100": lambda s, _: s.put_batch(
+        [Put(HERE, f"new {n}", ITEM, embedding=OTHERS[n]) for n in range(100)]
+    ),
     "get": lambda s, _: s.get(HERE, "00107"),
     "get_batch of 10": lambda s, _: s.get_batch(KEYS),
     "list_keys": lambda s, _: s.list_keys(HERE, 10),

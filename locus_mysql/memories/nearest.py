@@ -11,6 +11,7 @@ from ..dialect.memories.dialect import MemoryDialect
 from ..dialect.memories.filters import Condition
 from ..dialect.memories.ranges import Range
 from ..drivers.interface import Result, Row
+from ..engine.counters import Counters
 from ..engine.operation import Batch, Operation
 from .records import Hits, MemoryHit, item_of
 from .vectors.cache import KnownRange, VectorCache
@@ -22,6 +23,9 @@ from .writing import ItemKey
 
 #: A cold search ranks this many, the nearest by signs, by their embeddings; or so many for each item wanted.
 RERANKED, RERANKED_FOR_EACH = 500, 4
+
+#: A warm search compares exactly so many at first, and so many for each item wanted.
+CANDIDATES, CANDIDATES_FOR_EACH = 16, 4
 
 #: Of so many namespaces what changed is asked for in one batch; if more did, the range is loaded anew.
 NAMESPACES_AT_ONCE = 100
@@ -41,6 +45,7 @@ class NearestOperations:
     def __init__(self, sql: MemoryDialect, cache: VectorCache) -> None:
         self.sql = sql
         self._cache = cache
+        self.counters = Counters()
 
     def nearest(
         self,
@@ -72,8 +77,11 @@ class NearestOperations:
         hits: list[MemoryHit] = []
         if condition.sql or (known is None and not exact):  # few may fulfil a condition: then those are ranked, not all
             hits, complete = yield from self._cold(tenant, where, query, condition, wanted, min_score)
-            if complete or (known is None and not exact and not self._cache.was_large(key)):
-                return Hits(hits, exact=complete)
+            if complete:
+                return Hits(hits)
+        self.counters.look_up_vectors(hit=known is not None)
+        if known is None and not exact and not self._cache.was_large(key):
+            return Hits(hits, exact=False)
         if known is None:
             known = yield from self._load(tenant, where, len(query.values), keep=True, must=exact)
             if known is None:
@@ -130,7 +138,7 @@ class NearestOperations:
         while True:
             with known.lock:
                 candidates = known.table.best(query)
-                first = list(islice(candidates, 4 * wanted + 16))
+                first = list(islice(candidates, CANDIDATES_FOR_EACH * wanted + CANDIDATES))
                 stamps = dict(known.stamps)
             scores: dict[ItemKey, float] = {}
             rows: dict[ItemKey, Row] = {}

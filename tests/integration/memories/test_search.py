@@ -278,6 +278,26 @@ async def test_a_cold_search_finds_as_many_as_are_wanted(make_memories: Make, mo
     assert len(await make_memories(dims=3).search(HERE, embedding=[1, 0, 1], limit=2)) == 2
 
 
+async def test_the_cache_of_codes_is_counted_where_it_is_needed(
+    make_memories: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "RERANKED", 5)
+    monkeypatch.setattr(nearest, "RERANKED_FOR_EACH", 1)
+    store = make_memories(dims=3)
+
+    def counted() -> tuple[int, int]:
+        stats = store.store.database.stats()
+        return stats.vector_cache_hits, stats.vector_cache_misses
+
+    await store.put_batch([Put(HERE, str(n), n, embedding=[1, n, 0]) for n in range(9)])
+    await store.put(("few",), "k", 1, embedding=[1, 0, 0])
+    await store.search(("few",), embedding=[1, 0, 0], limit=2)
+    assert counted() == (0, 0)
+    for hits, misses in ((0, 1), (0, 2), (1, 2), (2, 2)):  # the second search loads the codes
+        await store.search(HERE, embedding=[1, 0, 0], limit=2)
+        assert counted() == (hits, misses)
+
+
 async def test_of_several_embeddings_the_nearest_counts(memories: Any) -> None:
     await memories.put(HERE, "two", "x", embeddings=[[1, 0, 0], [0, 1, 0]])
     await memories.put(HERE, "one", "y", embedding=[1, 1, 0])

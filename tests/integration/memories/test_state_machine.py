@@ -34,8 +34,9 @@ RERANKED = 5
 CACHE_BYTES = (1_000_000, 3_500)
 
 _chance = random.Random(11)
-#: Some are near each other, and any may be used by several items.
-VECTORS = [[_chance.gauss(centre, 1) for _ in range(DIMS)] for centre in (0, 0, 0, 1, 1, -1) for _ in range(4)]
+_APART = [[_chance.gauss(centre, 1) for _ in range(DIMS)] for centre in (0, 0, 0, 1, 1, -1) for _ in range(2)]
+#: Each has another one that is nearer than codes can tell, and any may be used by several items.
+VECTORS = [[value + _chance.gauss(0, spread) for value in one] for one in _APART for spread in (0, 0.003)]
 WORDS = ["apple", "plum", "pear", "melon"]
 
 STORES = st.sampled_from([0, 1])
@@ -457,6 +458,8 @@ def test_any_sequence_of_operations_from_two_stores_finds_what_a_search_over_a_d
 ) -> None:
     monkeypatch.setattr(nearest, "RERANKED", RERANKED)
     monkeypatch.setattr(nearest, "RERANKED_FOR_EACH", 1)
+    monkeypatch.setattr(nearest, "CANDIDATES", 0)
+    monkeypatch.setattr(nearest, "CANDIDATES_FOR_EACH", 1)
     direct = make_config()
     (endpoint,) = direct.endpoints
     connection = pymysql.connect(
