@@ -71,7 +71,7 @@ class StoreOperations:
             The checkpoint's id.
 
         Raises:
-            Conflict: Another checkpoint is the newest than the one expected; both are named.
+            Conflict: The thread's newest checkpoint is not the one expected; the error names both.
             TurnLost: The `turn` that the call is in is over.
             InvalidInput: An argument cannot be stored exactly.
             StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
@@ -86,14 +86,15 @@ class StoreOperations:
         return (yield from self.checkpoints.save(self._tenant, thread_id, new, expecting(expected)))
 
     def place(self, thread_id: str) -> ThreadKey:
-        """Where a thread is: its tenant and its id."""
+        """The key of a thread: its tenant and its id."""
         return self._tenant, check_thread_id(thread_id)
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[State | None]:
         """The state of a checkpoint, or of the newest of a thread; None if there is none.
 
         Raises:
-            CorruptCheckpoint: A row of it was changed or is gone, or it is not a state. Names row and thread.
+            CorruptCheckpoint: One of its rows was changed or is gone, or what it holds is not a state. The error names
+                the row and the thread.
         """
         found = yield from self.checkpoints.load(self._tenant, thread_id, checkpoint_id)
         return None if found is None else decode_state_text(found.text(), thread_id)

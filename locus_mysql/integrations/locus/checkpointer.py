@@ -61,7 +61,7 @@ _BRANCH_STEM = 495
 
 
 class LocusOperations:
-    """The checkpointer's operations: those of checkpoints, with Locus' states in and out and a tenant for each call.
+    """The checkpointer's operations: those of checkpoints, on Locus' states, with a tenant for each call.
 
     Args:
         config: The options.
@@ -101,7 +101,7 @@ class LocusOperations:
         self.checkpoints.counters = counters
 
     def place(self, thread_id: str) -> ThreadKey:
-        """Where a thread is: its tenant and its id."""
+        """The key of a thread: its tenant and its id."""
         check_thread_id(thread_id)
         return self.tenancy.of(thread_id), thread_id
 
@@ -138,8 +138,8 @@ class LocusOperations:
             The checkpoint's id.
 
         Raises:
-            Conflict: Another checkpoint is the newest than the one expected, or, with ``on_conflict="raise"``, than
-                the one this run loaded or saved last; both are named.
+            Conflict: The thread's newest checkpoint is not the one expected or, with ``on_conflict="raise"``, not the
+                one that this run loaded or saved last; the error names both.
             TurnLost: The `turn` that the call is in is over.
             InvalidInput: An argument cannot be stored exactly.
             TenantUnknown: ``tenant_of`` named no tenant.
@@ -193,11 +193,14 @@ class LocusOperations:
         """The state of a checkpoint, or of a thread's newest; None if there is none. One round trip.
 
         Raises:
-            CorruptCheckpoint: A row of it was changed or is gone, or it is not an agent's state. Names the thread.
+            CorruptCheckpoint: One of its rows was changed or is gone, or what it holds is not an agent's state. The
+                error names the thread.
         """
         key = self.place(thread_id)
         newest: bytes | None = None
-        if self.on_conflict != "keep" and checkpoint_id is not None:  # whoever goes back knows what he leaves behind
+        if (
+            self.on_conflict != "keep" and checkpoint_id is not None
+        ):  # who goes back to an older checkpoint knows that newer ones exist
             newest = yield from self.checkpoints.newest_token(*key)
         row = yield from self.checkpoints.load_row(*key, checkpoint_id)
         if row is None:
