@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Unpack
 
@@ -82,7 +83,8 @@ class SaverOperations(VersionsOfTenants):
             run_id=None,
             needs=0,
             replace=False,
-            token=_content_digest(fields, parent_checkpoint_id, text),
+            token=os.urandom(16),
+            digest=_content_digest(fields, parent_checkpoint_id, text),
         )
         tenant = self.tenancy.of(thread_id)
         saving = self.versions.saving
@@ -357,13 +359,13 @@ def _namespace(value: object) -> str:
 
 
 def _content_digest(fields: Sequence[NewValue], parent_id: str | None, metadata: str | None) -> bytes:
-    """The mark of a save: the same for the same content, so that saving it again is no conflict."""
+    """15 bytes that are the same for the same content, so that saving it again is no conflict."""
     digest = hashlib.sha256(json.dumps([parent_id, metadata]).encode(), usedforsecurity=False)
     for name, _, encoded in fields:
         assert encoded is not None  # noqa: S101 - for the type checker: these are all encoded
         digest.update(json.dumps([name, len(encoded.data)]).encode())
         digest.update(encoded.data)
-    return digest.digest()[:16]
+    return digest.digest()[:15]
 
 
 def _record(version: LoadedVersion) -> CheckpointRecord:
