@@ -46,7 +46,7 @@ COMPLETE = """ AS fresh
 # Only an item and a category that are there, and stay until this is committed.
 LINK = """
 INSERT INTO {links} (id, created_at, updated_at, item_id, category_id, locus_tenant<names>)
-SELECT %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), i.id, c.id, i.locus_tenant<values>
+SELECT %s, COALESCE(%s, UTC_TIMESTAMP(6)), COALESCE(%s, UTC_TIMESTAMP(6)), i.id, c.id, i.locus_tenant<values>
   FROM {items} i
   JOIN {categories} c ON c.id = %s AND c.locus_tenant = i.locus_tenant
  WHERE i.id = %s AND i.locus_tenant = %s
@@ -70,6 +70,19 @@ SELECT CAST(IF((SELECT COUNT(*) FROM {resources} r WHERE r.id = %s AND r.locus_t
 DELETE = "DELETE FROM <table> WHERE locus_tenant = %s AND id IN (<ids>)"
 LOCK = "SELECT r.id FROM <table> r WHERE r.locus_tenant = %s AND r.id IN (<ids>) FOR UPDATE"
 UNLINK = "DELETE FROM {links} WHERE locus_tenant = %s AND item_id = %s AND category_id = %s"
+
+# The resource, if it is there.
+SAME_TENANT = "(SELECT f.id FROM {resources} f WHERE f.id = %s AND f.locus_tenant = %s)"
+
+GUARD_THERE = """SELECT CAST(IF((SELECT COUNT(*) FROM <table> r WHERE r.locus_tenant = %s AND r.id IN (<ids>)) = %s,
+               '1', '') AS JSON)"""
+
+# IGNORE passes over those that the unique key refuses.
+RESTORE_HASHES = """
+UPDATE IGNORE {items} r
+   SET r.locus_hash = JSON_UNQUOTE(JSON_EXTRACT(r.extra, '$.content_hash'))
+ WHERE r.locus_tenant = %s AND r.locus_hash IS NULL AND r.id IN (<ids>)
+"""
 
 # What ranks items, but for their embeddings.
 MARKS = """
@@ -150,13 +163,36 @@ class MemuStatements(Statements):
         """Write a category, or give the one of its scope and name what it lacks."""
         return Statement(self._insert("categories", values) + self._text(COMPLETE), tuple(values.values()))
 
-    def link(self, id: str, tenant: str, item_id: str, category_id: str, scope: Mapping[str, Param]) -> Statement:
-        """Link an item with a category, if both are there and are not linked yet."""
+    def link(self, values: Mapping[str, Param], scope: Sequence[str]) -> Statement:
+        """Link an item with a category, if both are there and are not linked yet.
+
+        Args:
+            values: The columns of the relation.
+            scope: Those of them that are of its scope.
+        """
         text = LINK.replace("<names>", "".join(f", `{name}`" for name in scope))
+        params = [values[name] for name in ("id", "created_at", "updated_at", *scope)]
         return Statement(
             self._text(text.replace("<values>", ", %s" * len(scope))),
-            (id, *scope.values(), category_id, item_id, tenant),
+            (*params, values["category_id"], values["item_id"], values["locus_tenant"]),
         )
+
+    def restore_item(self, values: Mapping[str, Param]) -> Statement:
+        """Write an item as it is unless its id is there; without its resource, if that is not there."""
+        text = self._insert("items", values, resource_id=self._text(SAME_TENANT)) + KEEP
+        params: list[Param] = []
+        for name, value in values.items():
+            params += (value, values["locus_tenant"]) if name == "resource_id" else (value,)
+        return Statement(text.replace("<table>", self._tables["items"]), tuple(params))
+
+    def guard_there(self, role: str, tenant: str, ids: Sequence[str]) -> Statement:
+        """Undo the batch unless all of these records are there, and this tenant's."""
+        text = GUARD_THERE.replace("<table>", self._tables[role]).replace("<ids>", ", ".join(["%s"] * len(ids)))
+        return Statement(text, (tenant, *ids, len(ids)))
+
+    def restore_hashes(self, tenant: str, ids: Sequence[str]) -> tuple[Statement, ...]:
+        """Have items be found by the hashes in their ``extra``, but for those of which the scope has one already."""
+        return self._over_ids(self._text(RESTORE_HASHES), (tenant,), ids)
 
     def update(
         self,

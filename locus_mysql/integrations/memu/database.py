@@ -8,8 +8,8 @@ from pydantic import BaseModel, SecretStr
 
 from ...config import Keywords, MySQLConfig
 from ...database.database import Database, share
+from ...database.methods import awaited, blocking
 from ...database.stores import AsyncStore, SyncStore
-from .operations import MemuStore
 from .records import DefaultUserModel
 from .repositories import (
     AsyncCategoryRepository,
@@ -21,12 +21,13 @@ from .repositories import (
     RelationRepository,
     ResourceRepository,
 )
+from .restoring import MemuOperations
 
 #: Memory for what repeated searches compare, in bytes.
 VECTOR_CACHE_BYTES = 268_435_456
 
 
-class MemuDatabase(SyncStore[MemuStore]):
+class MemuDatabase(SyncStore[MemuOperations]):
     """memU's metadata store in MySQL, by the protocols of memU 1.5.1; imports nothing of memU. Safe between threads.
 
     ``resources``, ``items``, ``categories`` and ``relations`` look like dictionaries and a list, and answer from the
@@ -67,7 +68,7 @@ class MemuDatabase(SyncStore[MemuStore]):
         **options: Unpack[Keywords],
     ) -> None:
         database, config, owned = share(where, options)
-        store = MemuStore(_own_prefix(config), user_model, vector_cache_bytes)
+        store = MemuOperations(own_prefix(config), user_model, vector_cache_bytes)
         super().__init__(store, database, owned=owned)
         self.resource_repo = ResourceRepository(store, self._run)
         self.memory_item_repo = ItemRepository(store, self._run)
@@ -82,8 +83,10 @@ class MemuDatabase(SyncStore[MemuStore]):
         """Make or check the tables now, not at the first call. There is nothing to load."""
         self._run(self._operations.check())
 
+    restore = blocking(MemuOperations.restore)
 
-class AsyncMemuDatabase(AsyncStore[MemuStore]):
+
+class AsyncMemuDatabase(AsyncStore[MemuOperations]):
     """`MemuDatabase` for an event loop: its repositories have the same methods, awaited.
 
     ``resources``, ``items``, ``categories`` and ``relations`` have ``await view.get(id)``, ``await view.copy()``,
@@ -107,7 +110,7 @@ class AsyncMemuDatabase(AsyncStore[MemuStore]):
         **options: Unpack[Keywords],
     ) -> None:
         database, config, owned = share(where, options)
-        store = MemuStore(_own_prefix(config), user_model, vector_cache_bytes)
+        store = MemuOperations(own_prefix(config), user_model, vector_cache_bytes)
         super().__init__(store, database, owned=owned)
         self.resource_repo = AsyncResourceRepository(store, self._run)
         self.memory_item_repo = AsyncItemRepository(store, self._run)
@@ -122,7 +125,9 @@ class AsyncMemuDatabase(AsyncStore[MemuStore]):
         """Make or check the tables now, not at the first call. There is nothing to load."""
         await self._run(self._operations.check())
 
+    restore = awaited(MemuOperations.restore)
 
-def _own_prefix(config: MySQLConfig) -> MySQLConfig:
+
+def own_prefix(config: MySQLConfig) -> MySQLConfig:
     """Tables have the names of memU's document, unless a prefix was asked for."""
     return config if "table_prefix" in config.model_fields_set else config.for_store(table_prefix="")

@@ -120,7 +120,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
             embedding=raw,
             locus_scope=key,
             locus_hash=hash,
-            **_vector_columns(raw),
+            **vector_columns(raw),
         )
         guards = () if resource_id is None else (self.store.sql.guard_resource(self.tenant, resource_id),)
         if once:
@@ -169,7 +169,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
             "memory_type": text_of("memory_type", memory_type, optional=True),
             "summary": text_of("summary", summary, optional=True),
             "embedding": raw,
-            **_vector_columns(raw),
+            **vector_columns(raw),
         }
         values: dict[str, Param] = {column: value for column, value in given.items() if value is not None}
         if "content_hash" in merged:
@@ -318,7 +318,7 @@ def _tool_fields(tool_record: object) -> dict[str, Any]:
     return {name: tool_record[name] for name in TOOL_KEYS if tool_record.get(name) is not None}
 
 
-def _vector_columns(raw: bytes | None) -> dict[str, Param]:
+def vector_columns(raw: bytes | None) -> dict[str, Param]:
     """The width of an embedding and its mark; a random one, as no process knows those of others."""
     return {
         "locus_dims": dims_of(raw),

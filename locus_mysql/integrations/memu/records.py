@@ -87,15 +87,7 @@ RECORDS: Mapping[str, type[BaseRecord]] = {
 
 
 def scoped(user_model: type[BaseModel], record: type[R]) -> type[R]:
-    """A kind of record with the fields of a user model.
-
-    Raises:
-        TypeError: A field of the user model has a name that the record needs.
-    """
-    taken = {name.casefold() for name in record.model_fields}
-    overlap = sorted(name for name in user_model.model_fields if name.casefold() in taken)
-    if overlap:
-        raise TypeError(f"Scope fields conflict with core model fields: {overlap}")
+    """A kind of record with the fields of a user model, which has none of the record's."""
     name = f"{user_model.__name__}{record.__name__}"
     return type(name, (user_model, record), {"model_config": ConfigDict(extra="allow"), "__module__": __name__})
 

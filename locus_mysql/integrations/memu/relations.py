@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -48,7 +47,7 @@ class RelationOperations(RecordOperations[CategoryItem]):
         """
         item, category = id_of("item_id", item_id), id_of("cat_id", cat_id)
         scope = self.store.scope.params(user_data)
-        link = self.store.sql.link(str(uuid.uuid4()), self.tenant, item, category, scope)
+        link = self.store.sql.link(self.new(scope, item_id=item, category_id=category), tuple(scope))
         both = Condition.all([equals("item_id", item), equals("category_id", category)])
         rows = yield from self.store.write(link, read=self.store.sql.list(self.role, self.tenant, both))
         if not rows:

@@ -114,6 +114,11 @@ class Scope:
                     f"Scope field {name!r} cannot be a column: a name has at most 58 letters, digits and '_', and "
                     "begins with a letter, but not with 'locus_'."
                 )
+            taken = sorted(kind.__name__ for kind in RECORDS.values() if name.casefold() in kind.model_fields)
+            if taken:
+                raise TypeError(
+                    f"Scope fields conflict with core model fields: {name!r} is one of {', '.join(taken)}. Rename it."
+                )
         if len({name.casefold() for name in names}) < len(names):
             raise TypeError("Two scope fields differ in case only, which columns cannot.")
 
