@@ -17,7 +17,7 @@ from ..engine.operation import Operation
 from ..errors import SchemaMismatch
 from ..versions.saver import SaverOperations
 from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, options_of
-from .tables import add_family
+from .tables import THREADED, add_family
 
 
 class Store(Protocol):
@@ -40,7 +40,7 @@ def add_vacuum(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
     add_tenant(parser)
     add_prefix(parser)
-    add_family(parser)
+    add_family(parser, THREADED)
 
 
 def add_health(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +48,7 @@ def add_health(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
     add_tenant(parser)
     add_prefix(parser)
-    add_family(parser)
+    add_family(parser, THREADED)
 
 
 def vacuum(arguments: argparse.Namespace) -> int:
