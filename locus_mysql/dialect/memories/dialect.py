@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Literal
 
 from ..dialect import Dialect
+from .moving import MovingStatements
 from .reading import ReadingStatements
 from .tables import memory_schema, table_names
 from .vectors import VectorStatements
@@ -45,3 +46,8 @@ class MemoryDialect(Dialect):
     def vectors(self) -> VectorStatements:
         """Writing embeddings and finding the nearest."""
         return VectorStatements(self._tables)
+
+    @cached_property
+    def moving(self) -> MovingStatements:
+        """Reading items whole, and writing them as they were."""
+        return MovingStatements(self._tables)
