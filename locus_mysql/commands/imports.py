@@ -1,4 +1,4 @@
-"""``import-locus`` and ``import-langgraph``: moving over from other stores."""
+"""``import-locus``, ``import-langgraph`` and ``import-langgraph-store``: moving over from other stores."""
 
 from __future__ import annotations
 
@@ -49,6 +49,17 @@ def import_langgraph(arguments: argparse.Namespace) -> int:
 
     source, target = _from_and_to(arguments)
     summary = asyncio.run(LangGraphImport(source, target, dry_run=arguments.dry_run, tell=tell).run())
+    print(summary)
+    return OK if summary.complete else FAILED
+
+
+def import_langgraph_store(arguments: argparse.Namespace) -> int:
+    """Copy the items of the store of the package langgraph-checkpoint-mysql."""
+    need_langgraph("The import")
+    from ..integrations.langgraph.importing_store import LangGraphStoreImport
+
+    source, target = _from_and_to(arguments)
+    summary = asyncio.run(LangGraphStoreImport(source, target, dry_run=arguments.dry_run, tell=tell).run())
     print(summary)
     return OK if summary.complete else FAILED
 
