@@ -30,7 +30,7 @@ COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], Callable[[argpars
         "copy the items of langgraph-checkpoint-mysql's store",
     ),
     "memory": (memory, add_memory, "export long-term memory to a file of JSON lines, or import one"),
-    "vacuum": (vacuum, add_vacuum, "remove checkpoints older than some days, never a live thread's newest"),
+    "vacuum": (vacuum, add_vacuum, "remove checkpoints older than some days, and expired items"),
     "health": (health, add_health, "say whether the server answers, takes writes and has the tables"),
 }
 

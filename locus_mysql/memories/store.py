@@ -26,6 +26,7 @@ from .arguments import (
     microseconds,
     strings_of,
 )
+from .caring import CaringOperations
 from .embedding import EmbedFunction, Procedure, Texts, digest_of
 from .fusion import FUSED, fuse
 from .moving import MovingOperations
@@ -132,6 +133,7 @@ class MemoryProcedures:
         self.schema = self.sql.schema
         self.writing = WritingOperations(config, self.sql)
         self.reading = ReadingOperations(config, self.sql)
+        self.caring = CaringOperations(self.sql, self.writing)
         self.moving = MovingOperations(config, self.sql)
         self.nearest = NearestOperations(self.sql, VectorCache(vector_cache_bytes))
         self._tenant = config.tenant

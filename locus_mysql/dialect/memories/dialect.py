@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Literal
 
 from ..dialect import Dialect
+from .care import CareStatements
 from .moving import MovingStatements
 from .reading import ReadingStatements
 from .tables import memory_schema, table_names
@@ -51,3 +52,8 @@ class MemoryDialect(Dialect):
     def moving(self) -> MovingStatements:
         """Reading items whole, and writing them as they were."""
         return MovingStatements(self._tables)
+
+    @cached_property
+    def care(self) -> CareStatements:
+        """Counting and removing what nobody needs."""
+        return CareStatements(self._tables)
