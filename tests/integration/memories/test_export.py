@@ -227,6 +227,7 @@ def many(config: MySQLConfig) -> int:
     return 710
 
 
+@pytest.mark.slow
 def test_an_export_that_was_killed_goes_on_where_it_stopped(
     many: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -251,6 +252,7 @@ def test_an_export_killed_before_it_had_its_name_has_it_the_next_time(many: int,
     assert file.read_bytes() == whole.read_bytes()
 
 
+@pytest.mark.slow
 def test_an_import_that_was_killed_is_started_again(many: int, config: MySQLConfig, tmp_path: Path, kept: Any) -> None:
     file = tmp_path / "memories.jsonl"
     assert main(["memory", "export", str(file)]) == 0
