@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypedDict, Unpack
@@ -31,6 +31,17 @@ _ENVIRONMENT_PREFIX = "LOCUS_MYSQL_"
 
 #: Options that say where the server is; one of them given by keyword replaces all that the environment says of it.
 _ADDRESS = frozenset({"host", "port", "hosts", "unix_socket"})
+
+#: Drivers by the names that SQLAlchemy has for them: https://docs.sqlalchemy.org/en/20/dialects/mysql.html
+_SQLALCHEMY_DRIVERS = {
+    "mysqlconnector": "mysql-connector",
+    "pymysql": "pymysql",
+    "aiomysql": "aiomysql",
+    "asyncmy": "asyncmy",
+}
+
+#: Options that DSNs of SQLAlchemy often have, and what they may say here.
+_SQLALCHEMY_OPTIONS = {"charset": "utf8mb4", "collation": "utf8mb4_[a-z0-9_]+"}
 
 _NO_DATABASE = "The DSN names no database. Write mysql://user:password@host/database, or give database=."
 
@@ -225,7 +236,8 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
     Args:
         dsn: ``mysql://user:password@host:port/database?option=value``, percent-encoded. Where it leaves out
             the database, ``database`` must be given. Its options are the fields below except the password's kind. An
-            option given both in the DSN and by keyword must be equal.
+            option given both in the DSN and by keyword must be equal. SQLAlchemy's form, ``mysql+pymysql://``, names
+            the driver too; its ``charset=utf8mb4`` and ``collation=`` need nothing.
         driver: ``mysql-connector``, ``aiomysql``, ``pymysql``, ``asyncmy``, or a name given to `register_driver`.
         host: Host name or address of the server.
         port: TCP port.
@@ -364,19 +376,32 @@ def _parse_dsn(dsn: str | SecretStr) -> dict[str, Any]:
             "The DSN cannot be read: its host or port is malformed. Write mysql://user:password@host:port/database and "
             "percent-encode special characters."
         ) from None
-    if url.scheme not in {"mysql", "mysql+connector"}:
-        raise ConfigError("The DSN must begin with mysql://.")
+    driver = _dsn_driver(url.scheme)
     if url.fragment or "#" in text:
         raise ConfigError("The DSN holds a '#'; write it as %23.")
     if "@" in url.path + url.query:  # else part of a password with '/' or '?' would be taken for an option's name
         raise ConfigError("The DSN holds an '@' behind a '/' or '?'; percent-encode special characters.")
     try:
-        return _dsn_options(url, port)
+        return {**driver, **_dsn_options(url, port, given={*driver})}
     except UnicodeDecodeError:
         raise ConfigError("The DSN's percent-encoded bytes are not UTF-8.") from None
 
 
-def _dsn_options(url: SplitResult, port: int | None) -> dict[str, Any]:
+def _dsn_driver(scheme: str) -> dict[str, Any]:
+    """The driver that a scheme names, as SQLAlchemy writes it: ``mysql+pymysql``. No message repeats the scheme."""
+    if scheme in {"mysql", "mysql+connector"}:
+        return {}
+    dialect, plus, name = scheme.partition("+")
+    if dialect != "mysql" or not plus:
+        raise ConfigError("The DSN must begin with mysql://, or with mysql+DRIVER://, such as mysql+pymysql://.")
+    if name not in _SQLALCHEMY_DRIVERS:
+        known = ", ".join(f"mysql+{known}" for known in _SQLALCHEMY_DRIVERS)
+        what = "mysqlclient (MySQLdb)" if name == "mysqldb" else "the driver named behind mysql+ in the DSN"
+        raise ConfigError(f"There is no support for {what}. Write one of {known}, or mysql:// and driver=.")
+    return {"driver": _SQLALCHEMY_DRIVERS[name]}
+
+
+def _dsn_options(url: SplitResult, port: int | None, given: Set[str]) -> dict[str, Any]:
     options: dict[str, Any] = {}
     if url.hostname:
         options["host"] = _decode(url.hostname)
@@ -393,10 +418,14 @@ def _dsn_options(url: SplitResult, port: int | None) -> dict[str, Any]:
         if not name or not equals:
             raise ConfigError("The DSN's part after '?' must be option=value, joined by '&'.")
         name = _decode(name)
+        if name in _SQLALCHEMY_OPTIONS:  # of which nothing is needed: sessions have utf8mb4, columns their collations
+            if not re.fullmatch(_SQLALCHEMY_OPTIONS[name], _decode(value)):
+                raise ConfigError(f"The DSN's {name} must be utf8mb4's, which all text here has; leave it out.")
+            continue
         if name == "password" or name not in MySQLConfig.model_fields:
             known = ", ".join(sorted(set(MySQLConfig.model_fields) - {"password"}))
             raise ConfigError(f"The DSN has an unknown option {name!r}. Known: {known}.")
-        if name in options:
+        if name in options or name in given:
             raise ConfigError(f"The DSN gives {name} twice; give it once.")
         options[name] = _split_hosts(_decode(value)) if name == "hosts" else _decode(value)
     return options

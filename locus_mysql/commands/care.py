@@ -21,7 +21,7 @@ from ..memories.caring import Waste
 from ..memories.store import MemoryProcedures
 from ..versions.saver import SaverOperations
 from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, options_of
-from .tables import add_family
+from .tables import THREADED, add_family
 
 #: The family that has no checkpoints.
 MEMORIES = "memories"
@@ -50,7 +50,7 @@ def add_vacuum(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
     add_tenant(parser)
     add_prefix(parser)
-    add_family(parser)
+    add_family(parser, THREADED)
 
 
 def add_health(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +58,7 @@ def add_health(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
     add_tenant(parser)
     add_prefix(parser)
-    add_family(parser)
+    add_family(parser, THREADED)
 
 
 def vacuum(arguments: argparse.Namespace) -> int:
