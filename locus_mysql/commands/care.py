@@ -50,7 +50,7 @@ def add_vacuum(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
     add_tenant(parser)
     add_prefix(parser)
-    add_family(parser, THREADED)
+    add_family(parser, (*THREADED, MEMORIES))
 
 
 def add_health(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +58,7 @@ def add_health(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
     add_tenant(parser)
     add_prefix(parser)
-    add_family(parser, THREADED)
+    add_family(parser, (*THREADED, MEMORIES))
 
 
 def vacuum(arguments: argparse.Namespace) -> int:
