@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from ..config import MySQLConfig
 from ..database.database import Database
-from ..dialect.memories.filters import Condition
 from ..dialect.memories.ranges import Range
-from ..errors import CorruptCheckpoint, InvalidInput, UsageError
-from ..memories.lines import End, end_line, head_line, item_line, parse_line
-from ..memories.moving import KeptItem, Restored
-from ..memories.namespaces import labels_of, path_of
-from ..memories.restoring import write_whole
-from ..memories.store import MemoryProcedures
-from ..memories.writing import ItemKey
+from ..errors import InvalidInput, UsageError
+from ..memories.exporting import ItemSource, ItemTarget, Source, Target
+from ..memories.lines import FORMAT
+from ..memories.namespaces import path_of
+from ..memories.restoring import Tally
+from ..memories.sealing import End, Head, content_of, end_line
 from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, options_of
 from .imports import tell
 from .part_file import PartFile
@@ -69,14 +68,14 @@ def memory(arguments: argparse.Namespace) -> int:
 def export_items(arguments: argparse.Namespace) -> int:
     """Write a tenant's items to a file. Killed and started again, it goes on where it stopped."""
     config = MySQLConfig.from_env(**options_of(arguments), ddl_mode="validate")
-    where = Range(path_of(arguments.namespace, empty=True))
+    source = ItemSource(config, Range(path_of(arguments.namespace, empty=True)))
     if arguments.file == STANDARD_STREAM:
-        exporting = Export(config, where, _StandardOutput())
+        exporting = Export(config, source, _StandardOutput())
         exporting.begin()
         complete = asyncio.run(exporting.run(None))
     else:
         with PartFile(Path(arguments.file)) as file:
-            exporting = Export(config, where, file)
+            exporting = Export(config, source, file)
             complete = asyncio.run(exporting.run(exporting.go_on(file)))
             file.finish()
     tell(f"Exported {_counted(exporting.items)}.")
@@ -95,51 +94,50 @@ def import_items(arguments: argparse.Namespace) -> int:
     if done.present:
         parts.append(f"{done.present} there already")
     if done.differing:
-        parts.append(f"{len(done.differing)} left alone, as they are there as something else (--overwrite)")
+        parts.append(f"{done.differing} left alone, as they are there as something else (--overwrite)")
     print(f"{', '.join(parts)}.")
     return FAILED if done.differing else OK
 
 
 class Export:
-    """Writes items line by line, in the order of their namespaces and keys.
+    """Writes lines, in the order of their source.
 
     Args:
-        config: Whose, and where from.
-        where: Of which namespaces.
+        config: Where from.
+        source: What is read.
         output: Where to.
     """
 
-    def __init__(self, config: MySQLConfig, where: Range, output: Output) -> None:
+    def __init__(self, config: MySQLConfig, source: Source, output: Output) -> None:
         self._config = config
-        self._where = where
+        self._source = source
         self._output = output
-        self._head = head_line(config.tenant, labels_of(where.path))
         self.items = 0
 
     def begin(self) -> None:
         """Write the first line."""
-        self._output.write(self._head)
+        self._output.write(self._source.head)
 
-    def go_on(self, file: PartFile) -> ItemKey | None:
-        """Keep what is whole of a file that is there; the key of the last item in it.
+    def go_on(self, file: PartFile) -> Any:
+        """Keep what is whole of a file that is there; the position of what stands last in it.
 
         Raises:
             UsageError: It is of another export.
         """
         size = 0
-        last: ItemKey | None = None
+        last: Any = None
         for number, line in enumerate(file.lines(), 1):
-            if number == 1 and line.endswith(b"\n") and line != self._head:
+            if number == 1 and line.endswith(b"\n") and line != self._source.head:
                 raise UsageError(f"{file.part} was left by another export, of other items. Remove it.")
             try:
-                content = parse_line(line, number)
+                content = content_of(line, number)
+                if isinstance(content, End):
+                    break
+                if isinstance(content, dict):
+                    last = self._source.position_of(content)
+                    self.items += 1
             except InvalidInput:  # it was being written when the process was killed
                 break
-            if isinstance(content, End):
-                break
-            if isinstance(content, KeptItem):
-                last = content.key
-                self.items += 1
             size += len(line)
         file.cut(size)
         if size == 0:
@@ -148,86 +146,99 @@ class Export:
             tell(f"Going on with {file.part}, behind {_counted(self.items)}.")
         return last
 
-    async def run(self, after: ItemKey | None) -> bool:
-        """Write the items behind one, and the last line; False if some could not be read."""
+    async def run(self, after: Any) -> bool:
+        """Write what stands behind a position, and the last line; False if something could not be read."""
         complete, limit = True, 100
         async with Database(self._config) as database:
-            procedures = MemoryProcedures(self._config)
-            engine, schema, tenant = database.asynchronous, procedures.schema, self._config.tenant
-            count = await engine.run(
-                procedures.reading.count(tenant, self._where, Condition()), schema, self._config.ddl_mode
-            )
-            while page := await engine.run(procedures.moving.page(tenant, self._where, after, limit)):
-                lines = []
-                for item in page:
-                    try:
-                        lines.append(item_line(item, searched=self._config.search))
-                    except CorruptCheckpoint as error:
-                        tell(f"Left out: {error}")
-                        complete = False
-                self._output.write(b"".join(lines))
-                if self.items // _PROGRESS_EVERY < (self.items + len(lines)) // _PROGRESS_EVERY:
-                    tell(f"{self.items + len(lines)} of {count} items …")
-                self.items += len(lines)
-                after = page[-1].key
-                size = sum(map(len, lines))
+            count = await self._source.count(database)
+            while True:
+                page = await self._source.page(database, after, limit)
+                if page.last is None:
+                    break
+                for damage in page.damaged:
+                    tell(f"Left out: {damage}")
+                    complete = False
+                self._output.write(b"".join(page.lines))
+                if self.items // _PROGRESS_EVERY < (self.items + len(page.lines)) // _PROGRESS_EVERY:
+                    tell(f"{self.items + len(page.lines)} of {count} items …")
+                self.items += len(page.lines)
+                after = page.last
+                size = sum(map(len, page.lines))
                 limit = max(1, limit // 4) if size > _BYTES_AT_ONCE else min(_ITEMS_AT_ONCE, 2 * limit)
         self._output.write(end_line(self.items))
         return complete
 
 
 class Import:
-    """Writes the items of lines, many at a time: all of them or none.
+    """Writes what lines say, many at a time: all of them or none.
 
     Args:
-        config: Where to, and whose they will be.
+        config: Where to, and whose it will be.
         overwrite: Whether items that are there as something else are written over.
     """
 
     def __init__(self, config: MySQLConfig, *, overwrite: bool = False) -> None:
         self._config = config
         self._overwrite = overwrite
-        self._done = Restored()
 
-    async def run(self, lines: Iterable[bytes]) -> Restored:
+    async def run(self, lines: Iterable[bytes]) -> Tally:
         """Write what the lines say; what became of it.
 
         Raises:
             InvalidInput: A line is damaged; the message has its number. Nothing of it, nor of the lines that would
                 have been written together with it, was written.
         """
+        done = Tally()
         async with Database(self._config) as database:
-            procedures = MemoryProcedures(self._config)
-            read, number = 0, 0
-            batch: list[KeptItem] = []
-            size = 0
+            read, number, size = 0, 0, 0
+            batch: list[Any] = []
+            target: Target | None = None
             ended = False
             for number, line in enumerate(lines, 1):
-                if ended:
-                    raise InvalidInput(f"Line {number}: The file goes on behind its end.")
-                content = parse_line(line, number)
-                if isinstance(content, KeptItem):
-                    batch.append(content)
-                    read += 1
-                    size += content.size_bytes
-                elif isinstance(content, End):
-                    ended = True
-                    if content.items != read:
-                        raise InvalidInput(
-                            f"Line {number}: The file had {content.items} items when it was written, and has {read}."
-                        )
+                with _numbered(number):
+                    if ended:
+                        raise InvalidInput("The file goes on behind its end.")
+                    content = content_of(line, number)
+                    if isinstance(content, Head):
+                        target = self._target(content)
+                        continue
+                    assert target is not None  # noqa: S101 - the first line is a head, or was refused
+                    if isinstance(content, End):
+                        ended = True
+                        if content.items != read:
+                            raise InvalidInput(
+                                f"The file had {content.items} items when it was written, and has {read}."
+                            )
+                        continue
+                    batch.append(target.read(content))
+                read += 1
+                size += len(line)
                 if len(batch) == _ITEMS_AT_ONCE or size >= _BYTES_AT_ONCE:
-                    await self._write(database, procedures, batch)
+                    await target.write(database, batch, done)
                     batch, size = [], 0
-                if read and read % _PROGRESS_EVERY == 0 and not batch:
+                if read % _PROGRESS_EVERY == 0:
                     tell(f"{read} items …")
-            if not ended:
-                raise InvalidInput(f"Line {number + 1}: The file ends without its last line; it was cut off.")
-            await self._write(database, procedures, batch)
-        return self._done
+            with _numbered(number + 1):
+                if not ended:
+                    raise InvalidInput("The file ends without its last line; it was cut off.")
+            if batch and target is not None:
+                await target.write(database, batch, done)
+        return done
 
-    async def _write(self, database: Database, procedures: MemoryProcedures, items: Sequence[KeptItem]) -> None:
-        await write_whole(database, procedures, items, self._done, tell, overwrite=self._overwrite)
+    def _target(self, head: Head) -> Target:
+        """What takes the lines behind a first one."""
+        if head.format == FORMAT:
+            return ItemTarget(self._config, tell, overwrite=self._overwrite)
+        raise InvalidInput(f"The file holds {head.format[:50]!r}, which this version does not know.")
+
+
+@contextlib.contextmanager
+def _numbered(number: int) -> Iterator[None]:
+    """Put the number of a line into what is said of it."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(f"Line {number}: {error}") from None
 
 
 class _StandardOutput:

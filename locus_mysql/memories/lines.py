@@ -1,19 +1,9 @@
-"""Items as lines of JSON, and back: the format of exports. No I/O.
-
-A file begins with a line that says what it is, then has a line for each item, and ends with one that counts them, so
-that a file that was cut off is noticed. Each line ends with a CRC32 of what stands before it; who writes lines by hand
-leaves that out.
-"""
+"""Items as lines of JSON, and back: the format of exports. No I/O."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
-import re
-import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
@@ -22,40 +12,17 @@ from ..errors import CorruptCheckpoint, InvalidInput
 from .arguments import SEARCHED_CHARACTERS, check_text, encode_metadata, encode_value, strings_of
 from .moving import KeptItem, time_text
 from .namespaces import encoded_key, labels_of, path_of
+from .sealing import End, Head, content_of, floats_bytes, floats_text, sealed
 from .vectors.coding import decode_vector, floats_of
 
 #: What the first line says.
 FORMAT = "locus-mysql memories 1"
 
-_SEAL = re.compile(rb',"crc32":"([0-9a-f]{8})"\}$')
 _NEEDED = ("namespace", "key", "value", "version", "created_at", "updated_at")
 _NAMES = frozenset((*_NEEDED, "metadata", "ttl_us", "text", "expires_at", "embeddings"))
 
 #: The largest number of the columns for versions and times to live.
 _LARGEST = 2**63 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """What a file says of itself in its first line.
-
-    Args:
-        content: Whose items they are, and of which namespaces.
-    """
-
-    content: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """What a file says in its last line.
-
-    Args:
-        items: How many items it has.
-    """
-
-    items: int
-
 
 Line: TypeAlias = Head | KeptItem | End
 
@@ -67,12 +34,7 @@ def head_line(tenant: str, namespace: tuple[str, ...]) -> bytes:
         tenant: Whose items follow.
         namespace: The first labels of their namespaces.
     """
-    return _sealed({"format": FORMAT, "tenant": tenant, "namespace": namespace})
-
-
-def end_line(items: int) -> bytes:
-    """The last line, behind so many items."""
-    return _sealed({"end": {"items": items}})
+    return sealed({"format": FORMAT, "tenant": tenant, "namespace": namespace})
 
 
 def item_line(item: KeptItem, *, searched: bool = True) -> bytes:
@@ -107,10 +69,10 @@ def item_line(item: KeptItem, *, searched: bool = True) -> bytes:
         content["text"] = row.text
     if item.vectors:
         content["embeddings"] = [
-            {"float32": base64.b64encode(raw).decode()} | ({} if digest is None else {"digest": digest.hex()})
+            {"float32": floats_text(raw)} | ({} if digest is None else {"digest": digest.hex()})
             for digest, raw in item.vectors
         ]
-    return _sealed(content)
+    return sealed(content)
 
 
 def default_text(value: Any) -> str | None:
@@ -129,40 +91,20 @@ def parse_line(line: bytes, number: int) -> Line:
         InvalidInput: It is damaged, or holds what cannot be stored. The message has the line's number.
     """
     try:
-        return _parsed(line, number)
+        content = content_of(line, number)
+        if isinstance(content, Head) and content.format != FORMAT:
+            raise InvalidInput(f"The file holds {content.format[:50]!r}; here it must be {FORMAT!r}.")
+        return item_of_content(content) if isinstance(content, dict) else content
     except InvalidInput as error:
         raise InvalidInput(f"Line {number}: {error}") from None
 
 
-def _parsed(line: bytes, number: int) -> Line:
-    if not line.endswith(b"\n"):
-        raise InvalidInput("It is cut off: it ends without a line feed.")
-    body = line[:-1]
-    seal = _SEAL.search(body)
-    if seal is not None:
-        body = body[: seal.start()]
-        if zlib.crc32(body) != int(seal[1], 16):
-            raise InvalidInput("It is damaged: it does not have the checksum that it was written with.")
-        body += b"}"
-    try:
-        content = json.loads(body, parse_constant=_refused)
-    except (ValueError, RecursionError):
-        raise InvalidInput("It is damaged: it is no JSON.") from None
-    if not isinstance(content, dict):
-        raise InvalidInput("It is no JSON object.")
-    if number == 1:
-        if content.get("format") != FORMAT:
-            raise InvalidInput(f"The file is no export of memories that is known here; it would say {FORMAT!r}.")
-        return Head(content)
-    if content.keys() == {"end"}:
-        end = content["end"]
-        if not isinstance(end, dict) or not isinstance(end.get("items"), int):
-            raise InvalidInput("It ends the file, and does not say how many items there are.")
-        return End(end["items"])
-    return _item_of(content)
+def item_of_content(content: Mapping[str, Any]) -> KeptItem:
+    """The item of a line.
 
-
-def _item_of(content: Mapping[str, Any]) -> KeptItem:
+    Raises:
+        InvalidInput: It holds what cannot be stored.
+    """
     if unknown := sorted(content.keys() - _NAMES):
         raise InvalidInput(f"An item has no {unknown[0]!r:.50}; known are {', '.join(sorted(_NAMES))}.")
     if missing := [name for name in _NEEDED if name not in content]:
@@ -191,14 +133,18 @@ def _item_of(content: Mapping[str, Any]) -> KeptItem:
 
 
 def _embedding(content: Any) -> tuple[bytes | None, bytes]:
-    try:
-        raw = base64.b64decode(content["float32"], validate=True)
-        digest = bytes.fromhex(content["digest"]) if "digest" in content else None
-    except (TypeError, KeyError, ValueError, binascii.Error):
-        raise InvalidInput("An embedding cannot be read: it must hold 32-bit floats in base 64, as float32.") from None
-    if len(raw) % 4 or (digest is not None and len(digest) != 16):
-        raise InvalidInput("An embedding cannot be read: its bytes are not those of 32-bit floats, or its digest's 16.")
+    if not isinstance(content, dict) or "float32" not in content:
+        raise InvalidInput("An embedding cannot be read: it must hold 32-bit floats in base 64, as float32.")
+    raw = floats_bytes(content["float32"])
     floats_of(decode_vector(raw), None)
+    if "digest" not in content:
+        return None, raw
+    try:
+        digest = bytes.fromhex(content["digest"])
+    except (TypeError, ValueError):
+        digest = b""
+    if len(digest) != 16:
+        raise InvalidInput("The digest of an embedding cannot be read: it must be 16 bytes in hexadecimal.")
     return digest, raw
 
 
@@ -220,12 +166,3 @@ def _time(value: Any, what: str) -> str:
 
 def _iso(time: str) -> str:
     return f"{time.replace(' ', 'T')}Z"
-
-
-def _refused(name: str) -> Any:
-    raise ValueError(name)
-
-
-def _sealed(content: Mapping[str, Any]) -> bytes:
-    body = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()[:-1]
-    return body + b',"crc32":"%08x"}\n' % zlib.crc32(body)

@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from ..database.database import Database
 from ..errors import StateTooLarge
-from .moving import KeptItem, Restored
+from .moving import KeptItem
 from .namespaces import labels_of
 from .store import MemoryProcedures
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of what was to be written as it was.
+
+    Args:
+        written: How many were not there, and are now.
+        present: How many were there already, the same in all.
+        differing: How many are there as something else, and were left alone.
+    """
+
+    written: int = 0
+    present: int = 0
+    differing: int = 0
 
 
 async def write_whole(
     database: Database,
     procedures: MemoryProcedures,
     items: Sequence[KeptItem],
-    done: Restored,
+    done: Tally,
     tell: Callable[[str], None],
     *,
     overwrite: bool = False,
@@ -48,6 +64,6 @@ async def write_whole(
         return
     done.written += some.written
     done.present += some.present
-    done.differing += some.differing
+    done.differing += len(some.differing)
     for path, key in some.differing:
         tell(f"Item {key.decode()!r} in {labels_of(path)!r} is there as something else.")

@@ -23,9 +23,9 @@ from ...engine.operation import Batch, Operation
 from ...errors import InvalidInput, SchemaMismatch
 from ...memories.arguments import encode_value
 from ...memories.lines import default_text
-from ...memories.moving import KeptItem, Restored, time_text
+from ...memories.moving import KeptItem, time_text
 from ...memories.namespaces import encoded_key, path_of
-from ...memories.restoring import write_whole
+from ...memories.restoring import Tally, write_whole
 from ...memories.store import MemoryProcedures
 
 #: Items that are read and written at a time.
@@ -66,7 +66,7 @@ class StoreSummary:
 
     dry_run: bool
     found: int = 0
-    restored: Restored = field(default_factory=Restored)
+    restored: Tally = field(default_factory=Tally)
     refused: int = 0
 
     @property
@@ -81,7 +81,7 @@ class StoreSummary:
         if self.restored.present:
             parts.append(f"{self.restored.present} there already")
         if self.restored.differing:
-            parts.append(f"{len(self.restored.differing)} left alone, as they are there as something else")
+            parts.append(f"{self.restored.differing} left alone, as they are there as something else")
         if self.refused:
             parts.append(f"{self.refused} that cannot be kept here")
         return ", ".join(parts) + "."

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from locus_mysql.dialect.memories.moving import KeptRow
 from locus_mysql.errors import CorruptCheckpoint, InvalidInput
 from locus_mysql.memories.arguments import encode_value
-from locus_mysql.memories.lines import End, Head, default_text, end_line, head_line, item_line, parse_line
+from locus_mysql.memories.lines import default_text, head_line, item_line, parse_line
 from locus_mysql.memories.moving import KeptItem
 from locus_mysql.memories.namespaces import encoded_key, path_of
+from locus_mysql.memories.sealing import End, Head, end_line
 
 TIME = "2026-01-31 12:00:00.000001"
 LABELS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=5)
@@ -98,6 +99,8 @@ def test_the_first_and_the_last_line_say_what_they_are() -> None:
     assert parse_line(end_line(7), 9) == End(7)
     with pytest.raises(InvalidInput, match="Line 1: The file is no export"):
         parse_line(end_line(7), 1)
+    with pytest.raises(InvalidInput, match="Line 1: The file holds 'locus-mysql memu 1'"):
+        parse_line(b'{"format":"locus-mysql memu 1"}\n', 1)
 
 
 def test_lines_may_be_written_by_hand() -> None:
@@ -130,7 +133,7 @@ def test_lines_may_be_written_by_hand() -> None:
         (item(embeddings=[1]), "cannot be read"),
         (item(embeddings=[{"float32": "####"}]), "cannot be read"),
         (item(embeddings=[{"float32": "AAAA"}]), "its bytes are not those"),
-        (item(embeddings=[{"float32": "AACAPw==", "digest": "00"}]), "or its digest's 16"),
+        (item(embeddings=[{"float32": "AACAPw==", "digest": "00"}]), "must be 16 bytes"),
         (item(embeddings=[{"float32": "AADAfw=="}]), "NaN"),
         (item(embeddings=[{"float32": "AAAAAA=="}]), "all zeros"),
         (item(embeddings={}), "must be a list"),
