@@ -14,6 +14,8 @@ from ..config import MySQLConfig
 from ..database.database import Database
 from ..dialect.memories.ranges import Range
 from ..errors import InvalidInput, UsageError
+from ..integrations.memu.exporting import FORMAT as MEMU_FORMAT
+from ..integrations.memu.exporting import MemuSource, MemuTarget
 from ..memories.exporting import ItemSource, ItemTarget, Source, Target
 from ..memories.lines import FORMAT
 from ..memories.namespaces import path_of
@@ -48,6 +50,16 @@ def add_memory(parser: argparse.ArgumentParser) -> None:
     export.add_argument(
         "--namespace", nargs="+", default=[], metavar="LABEL", help="only what is in this namespace and below (all)"
     )
+    export.add_argument("--memu", action="store_true", help="memU's records, not items; see --scope and --where")
+    export.add_argument(
+        "--scope",
+        default="user_id",
+        metavar="FIELDS",
+        help="the fields of memU's user model, joined by commas (user_id)",
+    )
+    export.add_argument(
+        "--where", nargs="+", default=[], metavar="FIELD=VALUE", help="only memU's records of this scope (all)"
+    )
     taking = ways.add_parser("import", help="write the items of a file into the tables", allow_abbrev=False)
     taking.set_defaults(memory=import_items)
     taking.add_argument("file", metavar="FILE", help="where to read from; - for the standard input")
@@ -68,7 +80,7 @@ def memory(arguments: argparse.Namespace) -> int:
 def export_items(arguments: argparse.Namespace) -> int:
     """Write a tenant's items to a file. Killed and started again, it goes on where it stopped."""
     config = MySQLConfig.from_env(**options_of(arguments), ddl_mode="validate")
-    source = ItemSource(config, Range(path_of(arguments.namespace, empty=True)))
+    source = _source(config, arguments)
     if arguments.file == STANDARD_STREAM:
         exporting = Export(config, source, _StandardOutput())
         exporting.begin()
@@ -97,6 +109,20 @@ def import_items(arguments: argparse.Namespace) -> int:
         parts.append(f"{done.differing} left alone, as they are there as something else (--overwrite)")
     print(f"{', '.join(parts)}.")
     return FAILED if done.differing else OK
+
+
+def _source(config: MySQLConfig, arguments: argparse.Namespace) -> Source:
+    """What is to be exported."""
+    if not arguments.memu:
+        if arguments.where:
+            raise UsageError("--where is of memU's records; give --memu too, or --namespace for items.")
+        return ItemSource(config, Range(path_of(arguments.namespace, empty=True)))
+    if arguments.namespace:
+        raise UsageError("memU's records are in no namespace; give --where FIELD=VALUE.")
+    if wrong := [one for one in arguments.where if "=" not in one]:
+        raise UsageError(f"--where must be FIELD=VALUE, not {wrong[0][:80]!r}.")
+    where = dict(one.split("=", 1) for one in arguments.where)
+    return MemuSource(config, list(filter(None, arguments.scope.split(","))), where)
 
 
 class Export:
@@ -229,6 +255,13 @@ class Import:
         """What takes the lines behind a first one."""
         if head.format == FORMAT:
             return ItemTarget(self._config, tell, overwrite=self._overwrite)
+        if head.format == MEMU_FORMAT:
+            if self._overwrite:
+                raise InvalidInput("The file holds memU's records, which are not written over (--overwrite).")
+            scope = head.content.get("scope")
+            if not isinstance(scope, list) or not all(isinstance(name, str) for name in scope):
+                raise InvalidInput("The file does not say which fields memU's user model has (scope).")
+            return MemuTarget(self._config, scope, tell)
         raise InvalidInput(f"The file holds {head.format[:50]!r}, which this version does not know.")
 
 
