@@ -26,8 +26,10 @@ from .arguments import (
     microseconds,
     strings_of,
 )
+from .caring import CaringOperations
 from .embedding import EmbedFunction, Procedure, Texts, digest_of
 from .fusion import FUSED, fuse
+from .moving import MovingOperations
 from .namespaces import encoded_key, path_of
 from .nearest import NearestOperations
 from .paths import WHOLE, check_path, texts_at
@@ -131,6 +133,8 @@ class MemoryProcedures:
         self.schema = self.sql.schema
         self.writing = WritingOperations(config, self.sql)
         self.reading = ReadingOperations(config, self.sql)
+        self.caring = CaringOperations(self.sql, self.writing)
+        self.moving = MovingOperations(config, self.sql)
         self.nearest = NearestOperations(self.sql, VectorCache(vector_cache_bytes))
         self._tenant = config.tenant
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Unpack, cast
+from typing import Any, TypeAlias, Unpack, cast
 
 from locus.memory.store import BaseStore, SemanticSearchResult, StoreCapabilities, StoreItem
 from locus.rag.embeddings.base import BaseEmbedding
@@ -14,9 +14,13 @@ from ...database.database import Database, share
 from ...dialect import Schema
 from ...errors import ConfigError, InvalidInput
 from ...memories.embedding import EmbedFunction, Procedure, Texts, embed_awaited, embed_blocking
+from ...memories.hashing import HashingEmbedder
 from ...memories.records import MemoryItem
 from ...memories.store import STORE_TTL, MemoryProcedures, Put
 from ...memories.surface import AsyncMemories, SyncMemories, awaited, blocking
+
+#: What embeds texts.
+Embedder: TypeAlias = BaseEmbedding | HashingEmbedder
 
 
 class LocusMemoryProcedures:
@@ -29,9 +33,7 @@ class LocusMemoryProcedures:
         model: Names the embedder's model.
     """
 
-    def __init__(
-        self, config: MySQLConfig, embedder: BaseEmbedding | None, dimension: int | None, model: str = ""
-    ) -> None:
+    def __init__(self, config: MySQLConfig, embedder: Embedder | None, dimension: int | None, model: str = "") -> None:
         if embedder is not None:
             if dimension is not None and dimension != embedder.dimension:
                 raise ConfigError(f"The embedder's embeddings have {embedder.dimension} dimensions, not {dimension}.")
@@ -197,7 +199,7 @@ class LocusMemoryProcedures:
         ]
 
     async def _documents(self, texts: list[str]) -> list[list[float]]:
-        embedder = cast(BaseEmbedding, self.embedder)
+        embedder = cast(Embedder, self.embedder)
         at_once = max(1, embedder.capabilities.max_batch_size)
         made: list[list[float]] = []
         for start in range(0, len(texts), at_once):
@@ -206,7 +208,7 @@ class LocusMemoryProcedures:
 
     async def queries(self, texts: list[str]) -> list[list[float]]:
         """The embeddings of what is asked for."""
-        embedder = cast(BaseEmbedding, self.embedder)
+        embedder = cast(Embedder, self.embedder)
         return [(await embedder.embed_query(text)).embedding for text in texts]
 
 
@@ -237,7 +239,7 @@ class MySQLMemory(AsyncMemories[LocusMemoryProcedures], BaseStore):
         self,
         where: str | SecretStr | MySQLConfig | Database | None = None,
         *,
-        embedder: BaseEmbedding | None = None,
+        embedder: Embedder | None = None,
         dimension: int | None = None,
         model: str = "",
         **options: Unpack[Keywords],
@@ -304,7 +306,7 @@ class SyncMySQLMemory(SyncMemories[LocusMemoryProcedures]):
         self,
         where: str | SecretStr | MySQLConfig | Database | None = None,
         *,
-        embedder: BaseEmbedding | None = None,
+        embedder: Embedder | None = None,
         dimension: int | None = None,
         model: str = "",
         **options: Unpack[Keywords],
