@@ -14,6 +14,7 @@ from ..dialect.memories.dialect import MemoryDialect
 from ..dialect.memories.filters import condition_of
 from ..dialect.memories.ranges import Range
 from ..dialect.memories.writing import ItemRow
+from ..engine.counters import Counters
 from ..engine.operation import Operation
 from ..errors import ConfigError, InvalidInput
 from .abreast import abreast
@@ -137,6 +138,10 @@ class MemoryProcedures:
         self.moving = MovingOperations(config, self.sql)
         self.nearest = NearestOperations(self.sql, VectorCache(vector_cache_bytes))
         self._tenant = config.tenant
+
+    def count_in(self, counters: Counters) -> None:
+        """See `CountsCache.count_in`."""
+        self.nearest.counters = counters
 
     def put(
         self,
