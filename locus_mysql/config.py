@@ -257,7 +257,7 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
         connect_timeout_s: Limit for making one connection, in seconds: TCP, TLS, login and the session's settings.
         read_timeout_s: Limit for the whole answer to one packet, in seconds, however slowly it arrives.
         write_timeout_s: Limit for sending one packet, in seconds. A call that sends several takes no longer than both
-            limits together.
+            limits together; nor does a packet over 64 KB with asyncio and TLS, which do not tell when it was sent.
         pool_size: Most connections open at once, for each process (and each event loop, as loops share none). To
             secondaries, if ``reads`` asks for them, as many again.
         pool_timeout_s: Longest wait for a free connection, in seconds; then `PoolTimeout`.
