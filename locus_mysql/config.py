@@ -22,6 +22,7 @@ from pydantic import (
 
 from .errors import ConfigError
 
+Reads = Literal["primary", "secondary", "inspect"]
 SSLMode = Literal["DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"]
 
 #: Identifiers: letters, digits, ``_`` and ``$``; a database may also hold ``-``. MySQL's limit is 64 characters.
@@ -71,6 +72,7 @@ class ConnectionOptions(BaseModel):
     port: Annotated[int, Field(ge=1, le=65535)] = 3306
     unix_socket: Annotated[str, Field(min_length=1)] | None = None
     hosts: tuple[str, ...] = ()
+    reads: Reads = "primary"
     user: Annotated[str, Field(min_length=1)] = "root"
     password: SecretStr = SecretStr("")
     database: str = "locus"
@@ -192,6 +194,7 @@ class ConnectionKeywords(TypedDict, total=False):
     port: int
     unix_socket: str | None
     hosts: tuple[str, ...] | list[str]
+    reads: Reads
     user: str
     password: str | SecretStr
     database: str
@@ -242,9 +245,13 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
         host: Host name or address of the server.
         port: TCP port.
         unix_socket: Path of the server's socket; used instead of host and port.
-        hosts: Several servers, ``host`` or ``host:port``, used instead of ``host``. All calls go to the primary, which
+        hosts: Several servers, ``host`` or ``host:port``, used instead of ``host``. Calls go to the primary, which
             is found by asking them in this order: a server that is read-only, that is not a working member of its
             group, or that lacks the database is passed over.
+        reads: Which of ``hosts`` calls go to that only read. ``primary``: all of them to the primary. ``secondary``:
+            searches, lists and counts of many threads to a secondary, never behind what this process has seen; what a
+            save may go on from, to the primary. ``inspect``: all to a secondary, as that, and writes are refused. Where
+            no secondary can answer, the primary does.
         user: Account name.
         password: Its password. Shown nowhere.
         database: The database (schema) that holds the tables; it must exist.
@@ -263,8 +270,9 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
         connect_timeout_s: Limit for making one connection, in seconds: TCP, TLS, login and the session's settings.
         read_timeout_s: Limit for the whole answer to one packet, in seconds, however slowly it arrives.
         write_timeout_s: Limit for sending one packet, in seconds. A call that sends several takes no longer than both
-            limits together.
-        pool_size: Most connections open at once, for each process (and each event loop, as loops share none).
+            limits together; nor does a packet over 64 KB with asyncio and TLS, which do not tell when it was sent.
+        pool_size: Most connections open at once, for each process (and each event loop, as loops share none). To
+            secondaries, if ``reads`` asks for them, as many again.
         pool_timeout_s: Longest wait for a free connection, in seconds; then `PoolTimeout`.
         pool_idle_s: A connection unused for longer is closed, in seconds.
         pool_max_age_s: A connection older than this is replaced before its next use, in seconds.
