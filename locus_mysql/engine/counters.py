@@ -23,6 +23,9 @@ class PoolState:
     in_use: int = 0
     waiting: int = 0
 
+    def __add__(self, other: PoolState) -> PoolState:
+        return PoolState(self.open + other.open, self.in_use + other.in_use, self.waiting + other.waiting)
+
 
 class Counters:
     """Counts of what was done, by any number of threads and event loops. They only grow, and start anew in a fork."""
