@@ -79,10 +79,7 @@ class MemuDatabase(SyncStore[MemuOperations]):
         self.categories = self.memory_category_repo.categories
         self.relations = self.category_item_repo.relations
 
-    def load_existing(self) -> None:
-        """Make or check the tables now, not at the first call. There is nothing to load."""
-        self._run(self._operations.check())
-
+    load_existing = blocking(MemuOperations.load_existing)
     restore = blocking(MemuOperations.restore)
 
 
@@ -121,10 +118,7 @@ class AsyncMemuDatabase(AsyncStore[MemuOperations]):
         self.categories = self.memory_category_repo.categories
         self.relations = self.category_item_repo.relations
 
-    async def load_existing(self) -> None:
-        """Make or check the tables now, not at the first call. There is nothing to load."""
-        await self._run(self._operations.check())
-
+    load_existing = awaited(MemuOperations.load_existing)
     restore = awaited(MemuOperations.restore)
 
 

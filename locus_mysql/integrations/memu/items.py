@@ -52,7 +52,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
         Args:
             item_id: Its id.
         """
-        return self.one(item_id)
+        return (yield from self.one(item_id))
 
     def list_items(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, MemoryItem]]:
         """The items that a filter describes, by their ids, oldest first.
@@ -63,7 +63,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
         Raises:
             InvalidInput: The filter has an unknown field; a ValueError too.
         """
-        return self.where(where)
+        return (yield from self.where(where))
 
     def clear_items(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, MemoryItem]]:
         """Delete the items that a filter describes, with their relations; returns them.
@@ -71,7 +71,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
         Args:
             where: See `list_items`.
         """
-        return self.clear(where)
+        return (yield from self.clear(where))
 
     def create_item(
         self,
