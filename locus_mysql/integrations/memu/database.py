@@ -79,8 +79,10 @@ class MemuDatabase(SyncStore[MemuOperations]):
         self.categories = self.memory_category_repo.categories
         self.relations = self.category_item_repo.relations
 
-    load_existing = blocking(MemuOperations.load_existing)
-    restore = blocking(MemuOperations.restore)
+    @blocking(MemuOperations.load_existing)
+    def load_existing(self) -> None: ...
+    @blocking(MemuOperations.restore)
+    def restore(self) -> None: ...
 
 
 class AsyncMemuDatabase(AsyncStore[MemuOperations]):
@@ -118,8 +120,10 @@ class AsyncMemuDatabase(AsyncStore[MemuOperations]):
         self.categories = self.memory_category_repo.categories
         self.relations = self.category_item_repo.relations
 
-    load_existing = awaited(MemuOperations.load_existing)
-    restore = awaited(MemuOperations.restore)
+    @awaited(MemuOperations.load_existing)
+    def load_existing(self) -> None: ...
+    @awaited(MemuOperations.restore)
+    def restore(self) -> None: ...
 
 
 def own_prefix(config: MySQLConfig) -> MySQLConfig:
