@@ -135,8 +135,16 @@ class MemuTarget:
     def read(self, content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """The role and the fields of a record."""
         role, record = record_of(content)
-        self._operations.accept(role, record)
+        self.check(role, record)
         return role, record
+
+    def check(self, role: str, record: Mapping[str, Any]) -> None:
+        """See that a record can be stored.
+
+        Raises:
+            InvalidInput: It cannot.
+        """
+        self._operations.accept(role, record)
 
     async def write(self, database: Database, contents: Sequence[Any], done: Tally) -> None:
         """Write records, and read them again to compare."""
