@@ -22,6 +22,7 @@ from pydantic import (
 
 from .errors import ConfigError
 
+Reads = Literal["primary", "secondary", "inspect"]
 SSLMode = Literal["DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"]
 
 #: Identifiers: letters, digits, ``_`` and ``$``; a database may also hold ``-``. MySQL's limit is 64 characters.
@@ -71,6 +72,7 @@ class ConnectionOptions(BaseModel):
     port: Annotated[int, Field(ge=1, le=65535)] = 3306
     unix_socket: Annotated[str, Field(min_length=1)] | None = None
     hosts: tuple[str, ...] = ()
+    reads: Reads = "primary"
     user: Annotated[str, Field(min_length=1)] = "root"
     password: SecretStr = SecretStr("")
     database: str = "locus"
@@ -192,6 +194,7 @@ class ConnectionKeywords(TypedDict, total=False):
     port: int
     unix_socket: str | None
     hosts: tuple[str, ...] | list[str]
+    reads: Reads
     user: str
     password: str | SecretStr
     database: str
@@ -235,23 +238,28 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
 
     Args:
         dsn: ``mysql://user:password@host:port/database?option=value``, percent-encoded. Where it leaves out
-            the database, ``database`` must be given. Its options are the fields below except the password's kind. An
-            option given both in the DSN and by keyword must be equal. SQLAlchemy's form, ``mysql+pymysql://``, names
-            the driver too; its ``charset=utf8mb4`` and ``collation=`` need nothing.
+            the database, ``database`` must be given. Its options are the fields below, but for the password. An
+            option given both in the DSN and by keyword must have the same value in both. SQLAlchemy's form,
+            ``mysql+pymysql://``, names the driver too; its ``charset=utf8mb4`` and ``collation=`` need nothing.
         driver: ``mysql-connector``, ``aiomysql``, ``pymysql``, ``asyncmy``, or a name given to `register_driver`.
         host: Host name or address of the server.
         port: TCP port.
         unix_socket: Path of the server's socket; used instead of host and port.
-        hosts: Several servers, ``host`` or ``host:port``, used instead of ``host``. All calls go to the primary, which
-            is found by asking them in this order: one that is read-only, no working member of its group or without
-            the database is passed over.
+        hosts: Several servers, ``host`` or ``host:port``, used instead of ``host``. Calls go to the primary, which
+            is found by asking them in this order: a server that is read-only, that is not a working member of its
+            group, or that lacks the database is passed over.
+        reads: Which of ``hosts`` calls go to that only read. ``primary``: all of them to the primary. ``secondary``:
+            searches, lists and counts of many threads to a secondary, never behind what this process has seen; what a
+            save may go on from, to the primary. ``inspect``: all to a secondary, as that, and writes are refused. Where
+            no secondary can answer, the primary does.
         user: Account name.
         password: Its password. Shown nowhere.
         database: The database (schema) that holds the tables; it must exist.
         tenant: Whose checkpoints these are, 1 to 128 characters. No operation sees another tenant's.
         table_prefix: Put before the names of the tables, at most 40 letters, digits and underscores.
         ssl_mode: As MySQL's own client: ``DISABLED``; ``PREFERRED``, TLS if the server offers it; ``REQUIRED``;
-            ``VERIFY_CA``, and its certificate must be signed by ``ssl_ca``; ``VERIFY_IDENTITY``, and name the host.
+            ``VERIFY_CA``, where its certificate must be signed by ``ssl_ca``; ``VERIFY_IDENTITY``, where the
+            certificate must also name the host.
             https://dev.mysql.com/doc/refman/9.0/en/connection-options.html#option_general_ssl-mode
         ssl_ca: File of trusted certificates (PEM). The system's are used if absent.
         ssl_cert: File of the client's certificate (PEM).
@@ -262,13 +270,15 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
         connect_timeout_s: Limit for making one connection, in seconds: TCP, TLS, login and the session's settings.
         read_timeout_s: Limit for the whole answer to one packet, in seconds, however slowly it arrives.
         write_timeout_s: Limit for sending one packet, in seconds. A call that sends several takes no longer than both
-            limits together.
-        pool_size: Most connections open at once, for each process (and each event loop, as loops share none).
+            limits together; nor does a packet over 64 KB with asyncio and TLS, which do not tell when it was sent.
+        pool_size: Most connections open at once, for each process (and each event loop, as loops share none). To
+            secondaries, if ``reads`` asks for them, as many again.
         pool_timeout_s: Longest wait for a free connection, in seconds; then `PoolTimeout`.
         pool_idle_s: A connection unused for longer is closed, in seconds.
         pool_max_age_s: A connection older than this is replaced before its next use, in seconds.
         retry_deadline_s: How long an operation is repeated after a lost connection, a deadlock or a lock wait, in
-            seconds from its start; at most 600, as what was carried out already is recognised for a quarter of an hour.
+            seconds from its start; at most 600, as a write that was carried out is recognised as such for a quarter
+            of an hour.
         slow_ms: A call that takes longer, in milliseconds, is logged as a warning, by logger ``locus_mysql.calls``;
             ``None`` logs none.
         ttl_s: A thread expires this many seconds after its last save; ``None`` keeps it.
@@ -277,8 +287,8 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
         search_parser: ``default`` splits words at spaces; ``ngram`` is for Chinese, Japanese and Korean. Fixed when
             the tables are created.
         compression: ``zlib`` compresses stored rows where it pays; ``none`` never does. Both read both.
-        cache_bytes: Memory for recently used states, in bytes: the next save of the same thread then need not encode
-            and hash them again, nor the next load transfer them. ``0`` keeps none.
+        cache_bytes: Memory for recently used states, in bytes. The next save of such a thread encodes and hashes only
+            what is new, and the next load transfers only what is new. ``0`` keeps none.
         pipeline: Send a transaction as one packet. Off, statements go one by one, for proxies that refuse
             multi-statement packets.
         ddl_mode: ``create`` makes missing tables on first use; ``validate`` only checks them; ``off`` does neither.
@@ -349,7 +359,7 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
 
 
 class _Part(MySQLConfig):
-    """What one place says, while another may name the database."""
+    """The options from one of several places: the database may be named by another."""
 
     _whole = False
 

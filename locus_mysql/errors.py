@@ -38,7 +38,7 @@ class UsageError(LocusMySQLError):
 
 
 class InvalidInput(UsageError, ValueError):
-    """An argument that cannot be stored exactly, or not be understood."""
+    """An argument that cannot be stored exactly, or cannot be understood."""
 
 
 class VersionConflict(UsageError):

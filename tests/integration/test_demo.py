@@ -25,7 +25,7 @@ from .drivers_under_test import ASYNC_DRIVERS
 from .test_cli import dsn_of
 
 RunSql = Callable[..., tuple[Any, ...]]
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 
 
 @pytest.fixture

@@ -257,21 +257,36 @@ class MySQLMemory(AsyncMemories[LocusMemoryProcedures], BaseStore):
         embed = self._operations.queries if texts.query else cast(EmbedFunction, self._operations.embed)
         return await embed_awaited(embed, texts)
 
-    put = awaited(LocusMemoryProcedures.put)
-    put_with_embedding = awaited(LocusMemoryProcedures.put_with_embedding)
-    put_batch = awaited(LocusMemoryProcedures.put_batch)
-    get = awaited(LocusMemoryProcedures.get)
-    get_item = awaited(LocusMemoryProcedures.get_item)
-    get_batch = awaited(LocusMemoryProcedures.get_batch)
-    get_embedding = awaited(LocusMemoryProcedures.get_embedding)
-    exists = awaited(LocusMemoryProcedures.exists)
-    delete = awaited(LocusMemoryProcedures.delete)
-    list_keys = awaited(LocusMemoryProcedures.list_keys)
-    list_namespaces = awaited(LocusMemoryProcedures.list_namespaces)
-    clear_namespace = awaited(LocusMemoryProcedures.clear_namespace)
-    search = awaited(LocusMemoryProcedures.search)
-    search_many = awaited(LocusMemoryProcedures.search_many)
-    search_by_embedding = awaited(LocusMemoryProcedures.search_by_embedding)
+    @awaited(LocusMemoryProcedures.put)
+    def put(self) -> None: ...
+    @awaited(LocusMemoryProcedures.put_with_embedding)
+    def put_with_embedding(self) -> None: ...
+    @awaited(LocusMemoryProcedures.put_batch)
+    def put_batch(self) -> None: ...
+    @awaited(LocusMemoryProcedures.get)
+    def get(self) -> None: ...
+    @awaited(LocusMemoryProcedures.get_item)
+    def get_item(self) -> None: ...
+    @awaited(LocusMemoryProcedures.get_batch)
+    def get_batch(self) -> None: ...
+    @awaited(LocusMemoryProcedures.get_embedding)
+    def get_embedding(self) -> None: ...
+    @awaited(LocusMemoryProcedures.exists)
+    def exists(self) -> None: ...
+    @awaited(LocusMemoryProcedures.delete)
+    def delete(self) -> None: ...
+    @awaited(LocusMemoryProcedures.list_keys)
+    def list_keys(self) -> None: ...
+    @awaited(LocusMemoryProcedures.list_namespaces)
+    def list_namespaces(self) -> None: ...
+    @awaited(LocusMemoryProcedures.clear_namespace)
+    def clear_namespace(self) -> None: ...
+    @awaited(LocusMemoryProcedures.search)
+    def search(self) -> None: ...
+    @awaited(LocusMemoryProcedures.search_many)
+    def search_many(self) -> None: ...
+    @awaited(LocusMemoryProcedures.search_by_embedding)
+    def search_by_embedding(self) -> None: ...
 
 
 class SyncMySQLMemory(SyncMemories[LocusMemoryProcedures]):
@@ -309,21 +324,36 @@ class SyncMySQLMemory(SyncMemories[LocusMemoryProcedures]):
         embed = self._operations.queries if texts.query else cast(EmbedFunction, self._operations.embed)
         return embed_blocking(embed, texts)
 
-    put = blocking(LocusMemoryProcedures.put)
-    put_with_embedding = blocking(LocusMemoryProcedures.put_with_embedding)
-    put_batch = blocking(LocusMemoryProcedures.put_batch)
-    get = blocking(LocusMemoryProcedures.get)
-    get_item = blocking(LocusMemoryProcedures.get_item)
-    get_batch = blocking(LocusMemoryProcedures.get_batch)
-    get_embedding = blocking(LocusMemoryProcedures.get_embedding)
-    exists = blocking(LocusMemoryProcedures.exists)
-    delete = blocking(LocusMemoryProcedures.delete)
-    list_keys = blocking(LocusMemoryProcedures.list_keys)
-    list_namespaces = blocking(LocusMemoryProcedures.list_namespaces)
-    clear_namespace = blocking(LocusMemoryProcedures.clear_namespace)
-    search = blocking(LocusMemoryProcedures.search)
-    search_many = blocking(LocusMemoryProcedures.search_many)
-    search_by_embedding = blocking(LocusMemoryProcedures.search_by_embedding)
+    @blocking(LocusMemoryProcedures.put)
+    def put(self) -> None: ...
+    @blocking(LocusMemoryProcedures.put_with_embedding)
+    def put_with_embedding(self) -> None: ...
+    @blocking(LocusMemoryProcedures.put_batch)
+    def put_batch(self) -> None: ...
+    @blocking(LocusMemoryProcedures.get)
+    def get(self) -> None: ...
+    @blocking(LocusMemoryProcedures.get_item)
+    def get_item(self) -> None: ...
+    @blocking(LocusMemoryProcedures.get_batch)
+    def get_batch(self) -> None: ...
+    @blocking(LocusMemoryProcedures.get_embedding)
+    def get_embedding(self) -> None: ...
+    @blocking(LocusMemoryProcedures.exists)
+    def exists(self) -> None: ...
+    @blocking(LocusMemoryProcedures.delete)
+    def delete(self) -> None: ...
+    @blocking(LocusMemoryProcedures.list_keys)
+    def list_keys(self) -> None: ...
+    @blocking(LocusMemoryProcedures.list_namespaces)
+    def list_namespaces(self) -> None: ...
+    @blocking(LocusMemoryProcedures.clear_namespace)
+    def clear_namespace(self) -> None: ...
+    @blocking(LocusMemoryProcedures.search)
+    def search(self) -> None: ...
+    @blocking(LocusMemoryProcedures.search_many)
+    def search_many(self) -> None: ...
+    @blocking(LocusMemoryProcedures.search_by_embedding)
+    def search_by_embedding(self) -> None: ...
 
 
 def _store_item(item: MemoryItem) -> StoreItem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -97,7 +98,7 @@ def _recreate(destination: Any, found: dict[str, list[Any]], links: list[Any], c
         fields = fields_of(record)
         made = destination.resource_repo.create_resource(
             **_only(fields, "url", "modality", "local_path", "caption"),
-            embedding=_embedding(record, fields),
+            embedding=fields["embedding"],
             user_data=scope_of("resources", fields),
         )
         copied.ids[fields["id"]] = made.id
@@ -105,7 +106,7 @@ def _recreate(destination: Any, found: dict[str, list[Any]], links: list[Any], c
         fields = fields_of(record)
         made = destination.memory_category_repo.get_or_create_category(
             **_only(fields, "name", "description"),
-            embedding=_embedding(record, fields),
+            embedding=fields["embedding"],
             user_data=scope_of("categories", fields),
         )
         copied.ids[fields["id"]] = made.id
@@ -116,7 +117,7 @@ def _recreate(destination: Any, found: dict[str, list[Any]], links: list[Any], c
         made = destination.memory_item_repo.create_item(
             resource_id=copied.ids.get(fields["resource_id"]),
             **_only(fields, "memory_type", "summary"),
-            embedding=_embedding(record, fields),
+            embedding=fields["embedding"],
             user_data=scope_of("items", fields),
         )
         copied.ids[fields["id"]] = made.id
@@ -141,14 +142,15 @@ def _records(database: Any, role: str) -> list[Any]:
     if sessions is not None and models is not None:
         with sessions.session() as session:
             rows = session.query(getattr(models, model)).all()
-            return [{**fields_of(row), "embedding": _embedding(row, {})} for row in rows]
+            return [{**fields_of(row), "embedding": _embedding(row)} for row in rows]
     records = getattr(repo, listing)()
     return list(records.values()) if isinstance(records, dict) else list(records)
 
 
-def _embedding(record: Any, fields: dict[str, Any]) -> Any:
-    """The embedding of a record; a property in memU's SQLite."""
-    return fields["embedding"] if "embedding" in fields else getattr(record, "embedding", None)
+def _embedding(row: Any) -> Any:
+    """The embedding in a row of memU's own tables; in SQLite it is JSON text."""
+    text = getattr(row, "embedding_json", None)
+    return getattr(row, "embedding", None) if text is None else json.loads(text)
 
 
 def _only(fields: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -83,7 +83,8 @@ class MemuDatabase(SyncStore[MemuOperations]):
         """Make or check the tables now, not at the first call. There is nothing to load."""
         self._run(self._operations.check())
 
-    restore = blocking(MemuOperations.restore)
+    @blocking(MemuOperations.restore)
+    def restore(self) -> None: ...
 
 
 class AsyncMemuDatabase(AsyncStore[MemuOperations]):
@@ -125,7 +126,8 @@ class AsyncMemuDatabase(AsyncStore[MemuOperations]):
         """Make or check the tables now, not at the first call. There is nothing to load."""
         await self._run(self._operations.check())
 
-    restore = awaited(MemuOperations.restore)
+    @awaited(MemuOperations.restore)
+    def restore(self) -> None: ...
 
 
 def own_prefix(config: MySQLConfig) -> MySQLConfig:

@@ -104,7 +104,7 @@ class RecordOperations(Generic[R]):
     def __init__(self, store: MemuStore, role: str, record: type[R]) -> None:
         self.store = store
         self.role = role
-        self.model = scoped(store.scope.user_model, record)
+        self.model: type[R] = scoped(store.scope.user_model, record)
         self._core = CORE[role]
 
     @property

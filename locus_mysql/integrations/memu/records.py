@@ -6,6 +6,7 @@ import hashlib
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -86,6 +87,7 @@ RECORDS: Mapping[str, type[BaseRecord]] = {
 }
 
 
+@lru_cache(maxsize=256)  # records of two databases are equal only if they are of one class
 def scoped(user_model: type[BaseModel], record: type[R]) -> type[R]:
     """A kind of record with the fields of a user model, which has none of the record's."""
     name = f"{user_model.__name__}{record.__name__}"

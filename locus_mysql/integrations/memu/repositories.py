@@ -40,10 +40,14 @@ class ResourceRepository(Repository[ResourceOperations]):
         super().__init__(ResourceOperations(store), run)
         self.resources = RecordView(self._operations, run)
 
-    list_resources = blocking(ResourceOperations.list_resources)
-    clear_resources = blocking(ResourceOperations.clear_resources)
-    create_resource = blocking(ResourceOperations.create_resource)
-    load_existing = blocking(ResourceOperations.load_existing)
+    @blocking(ResourceOperations.list_resources)
+    def list_resources(self) -> None: ...
+    @blocking(ResourceOperations.clear_resources)
+    def clear_resources(self) -> None: ...
+    @blocking(ResourceOperations.create_resource)
+    def create_resource(self) -> None: ...
+    @blocking(ResourceOperations.load_existing)
+    def load_existing(self) -> None: ...
 
 
 class ItemRepository(Repository[ItemOperations]):
@@ -53,15 +57,24 @@ class ItemRepository(Repository[ItemOperations]):
         super().__init__(ItemOperations(store), run)
         self.items = RecordView(self._operations, run)
 
-    get_item = blocking(ItemOperations.get_item)
-    list_items = blocking(ItemOperations.list_items)
-    clear_items = blocking(ItemOperations.clear_items)
-    create_item = blocking(ItemOperations.create_item)
-    update_item = blocking(ItemOperations.update_item)
-    delete_item = blocking(ItemOperations.delete_item)
-    list_items_by_ref_ids = blocking(ItemOperations.list_items_by_ref_ids)
-    vector_search_items = blocking(ItemOperations.vector_search_items)
-    load_existing = blocking(ItemOperations.load_existing)
+    @blocking(ItemOperations.get_item)
+    def get_item(self) -> None: ...
+    @blocking(ItemOperations.list_items)
+    def list_items(self) -> None: ...
+    @blocking(ItemOperations.clear_items)
+    def clear_items(self) -> None: ...
+    @blocking(ItemOperations.create_item)
+    def create_item(self) -> None: ...
+    @blocking(ItemOperations.update_item)
+    def update_item(self) -> None: ...
+    @blocking(ItemOperations.delete_item)
+    def delete_item(self) -> None: ...
+    @blocking(ItemOperations.list_items_by_ref_ids)
+    def list_items_by_ref_ids(self) -> None: ...
+    @blocking(ItemOperations.vector_search_items)
+    def vector_search_items(self) -> None: ...
+    @blocking(ItemOperations.load_existing)
+    def load_existing(self) -> None: ...
 
 
 class CategoryRepository(Repository[CategoryOperations]):
@@ -71,11 +84,16 @@ class CategoryRepository(Repository[CategoryOperations]):
         super().__init__(CategoryOperations(store), run)
         self.categories = RecordView(self._operations, run)
 
-    list_categories = blocking(CategoryOperations.list_categories)
-    clear_categories = blocking(CategoryOperations.clear_categories)
-    get_or_create_category = blocking(CategoryOperations.get_or_create_category)
-    update_category = blocking(CategoryOperations.update_category)
-    load_existing = blocking(CategoryOperations.load_existing)
+    @blocking(CategoryOperations.list_categories)
+    def list_categories(self) -> None: ...
+    @blocking(CategoryOperations.clear_categories)
+    def clear_categories(self) -> None: ...
+    @blocking(CategoryOperations.get_or_create_category)
+    def get_or_create_category(self) -> None: ...
+    @blocking(CategoryOperations.update_category)
+    def update_category(self) -> None: ...
+    @blocking(CategoryOperations.load_existing)
+    def load_existing(self) -> None: ...
 
 
 class RelationRepository(Repository[RelationOperations]):
@@ -85,11 +103,16 @@ class RelationRepository(Repository[RelationOperations]):
         super().__init__(RelationOperations(store), run)
         self.relations = RelationView(self._operations, run)
 
-    list_relations = blocking(RelationOperations.list_relations)
-    link_item_category = blocking(RelationOperations.link_item_category)
-    unlink_item_category = blocking(RelationOperations.unlink_item_category)
-    get_item_categories = blocking(RelationOperations.get_item_categories)
-    load_existing = blocking(RelationOperations.load_existing)
+    @blocking(RelationOperations.list_relations)
+    def list_relations(self) -> None: ...
+    @blocking(RelationOperations.link_item_category)
+    def link_item_category(self) -> None: ...
+    @blocking(RelationOperations.unlink_item_category)
+    def unlink_item_category(self) -> None: ...
+    @blocking(RelationOperations.get_item_categories)
+    def get_item_categories(self) -> None: ...
+    @blocking(RelationOperations.load_existing)
+    def load_existing(self) -> None: ...
 
 
 class AsyncResourceRepository(Repository[ResourceOperations]):
@@ -99,10 +122,14 @@ class AsyncResourceRepository(Repository[ResourceOperations]):
         super().__init__(ResourceOperations(store), run)
         self.resources = AsyncRecordView(self._operations, run)
 
-    list_resources = awaited(ResourceOperations.list_resources)
-    clear_resources = awaited(ResourceOperations.clear_resources)
-    create_resource = awaited(ResourceOperations.create_resource)
-    load_existing = awaited(ResourceOperations.load_existing)
+    @awaited(ResourceOperations.list_resources)
+    def list_resources(self) -> None: ...
+    @awaited(ResourceOperations.clear_resources)
+    def clear_resources(self) -> None: ...
+    @awaited(ResourceOperations.create_resource)
+    def create_resource(self) -> None: ...
+    @awaited(ResourceOperations.load_existing)
+    def load_existing(self) -> None: ...
 
 
 class AsyncItemRepository(Repository[ItemOperations]):
@@ -112,15 +139,24 @@ class AsyncItemRepository(Repository[ItemOperations]):
         super().__init__(ItemOperations(store), run)
         self.items = AsyncRecordView(self._operations, run)
 
-    get_item = awaited(ItemOperations.get_item)
-    list_items = awaited(ItemOperations.list_items)
-    clear_items = awaited(ItemOperations.clear_items)
-    create_item = awaited(ItemOperations.create_item)
-    update_item = awaited(ItemOperations.update_item)
-    delete_item = awaited(ItemOperations.delete_item)
-    list_items_by_ref_ids = awaited(ItemOperations.list_items_by_ref_ids)
-    vector_search_items = awaited(ItemOperations.vector_search_items)
-    load_existing = awaited(ItemOperations.load_existing)
+    @awaited(ItemOperations.get_item)
+    def get_item(self) -> None: ...
+    @awaited(ItemOperations.list_items)
+    def list_items(self) -> None: ...
+    @awaited(ItemOperations.clear_items)
+    def clear_items(self) -> None: ...
+    @awaited(ItemOperations.create_item)
+    def create_item(self) -> None: ...
+    @awaited(ItemOperations.update_item)
+    def update_item(self) -> None: ...
+    @awaited(ItemOperations.delete_item)
+    def delete_item(self) -> None: ...
+    @awaited(ItemOperations.list_items_by_ref_ids)
+    def list_items_by_ref_ids(self) -> None: ...
+    @awaited(ItemOperations.vector_search_items)
+    def vector_search_items(self) -> None: ...
+    @awaited(ItemOperations.load_existing)
+    def load_existing(self) -> None: ...
 
 
 class AsyncCategoryRepository(Repository[CategoryOperations]):
@@ -130,11 +166,16 @@ class AsyncCategoryRepository(Repository[CategoryOperations]):
         super().__init__(CategoryOperations(store), run)
         self.categories = AsyncRecordView(self._operations, run)
 
-    list_categories = awaited(CategoryOperations.list_categories)
-    clear_categories = awaited(CategoryOperations.clear_categories)
-    get_or_create_category = awaited(CategoryOperations.get_or_create_category)
-    update_category = awaited(CategoryOperations.update_category)
-    load_existing = awaited(CategoryOperations.load_existing)
+    @awaited(CategoryOperations.list_categories)
+    def list_categories(self) -> None: ...
+    @awaited(CategoryOperations.clear_categories)
+    def clear_categories(self) -> None: ...
+    @awaited(CategoryOperations.get_or_create_category)
+    def get_or_create_category(self) -> None: ...
+    @awaited(CategoryOperations.update_category)
+    def update_category(self) -> None: ...
+    @awaited(CategoryOperations.load_existing)
+    def load_existing(self) -> None: ...
 
 
 class AsyncRelationRepository(Repository[RelationOperations]):
@@ -144,8 +185,13 @@ class AsyncRelationRepository(Repository[RelationOperations]):
         super().__init__(RelationOperations(store), run)
         self.relations = AsyncRecordView(self._operations, run)
 
-    list_relations = awaited(RelationOperations.list_relations)
-    link_item_category = awaited(RelationOperations.link_item_category)
-    unlink_item_category = awaited(RelationOperations.unlink_item_category)
-    get_item_categories = awaited(RelationOperations.get_item_categories)
-    load_existing = awaited(RelationOperations.load_existing)
+    @awaited(RelationOperations.list_relations)
+    def list_relations(self) -> None: ...
+    @awaited(RelationOperations.link_item_category)
+    def link_item_category(self) -> None: ...
+    @awaited(RelationOperations.unlink_item_category)
+    def unlink_item_category(self) -> None: ...
+    @awaited(RelationOperations.get_item_categories)
+    def get_item_categories(self) -> None: ...
+    @awaited(RelationOperations.load_existing)
+    def load_existing(self) -> None: ...
