@@ -1,4 +1,4 @@
-"""``import-locus`` and ``import-langgraph``: moving over from other stores."""
+"""``import-locus``, ``import-langgraph`` and ``import-langgraph-store``: moving over from other stores."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def import_locus(arguments: argparse.Namespace) -> int:
     from ..integrations.locus.importing import LocusImport
 
     source, target = _from_and_to(arguments)
-    copying = LocusImport(source, target, table=arguments.table, dry_run=arguments.dry_run, tell=_tell)
+    copying = LocusImport(source, target, table=arguments.table, dry_run=arguments.dry_run, tell=tell)
     summary = asyncio.run(copying.run())
     print(summary)
     return OK if summary.complete else FAILED
@@ -48,7 +48,18 @@ def import_langgraph(arguments: argparse.Namespace) -> int:
     from ..integrations.langgraph.importing import LangGraphImport
 
     source, target = _from_and_to(arguments)
-    summary = asyncio.run(LangGraphImport(source, target, dry_run=arguments.dry_run, tell=_tell).run())
+    summary = asyncio.run(LangGraphImport(source, target, dry_run=arguments.dry_run, tell=tell).run())
+    print(summary)
+    return OK if summary.complete else FAILED
+
+
+def import_langgraph_store(arguments: argparse.Namespace) -> int:
+    """Copy the items of the store of the package langgraph-checkpoint-mysql."""
+    need_langgraph("The import")
+    from ..integrations.langgraph.importing_store import LangGraphStoreImport
+
+    source, target = _from_and_to(arguments)
+    summary = asyncio.run(LangGraphStoreImport(source, target, dry_run=arguments.dry_run, tell=tell).run())
     print(summary)
     return OK if summary.complete else FAILED
 
@@ -59,5 +70,6 @@ def _from_and_to(arguments: argparse.Namespace) -> tuple[MySQLConfig, MySQLConfi
     return source, target
 
 
-def _tell(text: str) -> None:
+def tell(text: str) -> None:
+    """Say something beside the output."""
     print(text, file=sys.stderr, flush=True)

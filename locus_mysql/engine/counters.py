@@ -39,6 +39,7 @@ class Counters:
         self._lock = threading.Lock()
         self.opened = self.lost = self.retries = 0
         self.cache_hits = self.cache_misses = 0
+        self.vector_cache_hits = self.vector_cache_misses = 0
         self.total = Traffic()
 
     def add(self, connection: object) -> None:
@@ -75,3 +76,11 @@ class Counters:
                 self.cache_hits += 1
             else:
                 self.cache_misses += 1
+
+    def look_up_vectors(self, *, hit: bool) -> None:
+        """The nearest of many embeddings were asked for, and kept codes told them or did not."""
+        with self._lock:
+            if hit:
+                self.vector_cache_hits += 1
+            else:
+                self.vector_cache_misses += 1

@@ -1,8 +1,9 @@
 """Connections kept for reuse: one pool for threads, one for the tasks of an event loop.
 
-A connection is lent to one user at a time. What comes back in doubt is dropped, never reused. A connection that was
-idle for a while is pinged before it is lent; one in steady use never is. All are to the primary, or all to secondaries:
-if a server is found dead, or no longer the primary, all are dropped, so that no two calls pay for the same discovery.
+A connection is lent to one user at a time. One that comes back in doubt is dropped, never reused. A connection that
+was idle for a while is pinged before it is lent; one in steady use never is. All of them lead to the primary, or all to
+secondaries: when a server is found dead, or is no longer the primary, all are dropped, so that no two calls pay for the
+same discovery.
 """
 
 from __future__ import annotations

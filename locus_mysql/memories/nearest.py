@@ -11,6 +11,7 @@ from ..dialect.memories.dialect import MemoryDialect
 from ..dialect.memories.filters import Condition
 from ..dialect.memories.ranges import Range
 from ..drivers.interface import Result, Row
+from ..engine.counters import Counters
 from ..engine.operation import Batch, Operation
 from .records import Hits, MemoryHit, item_of
 from .vectors.cache import KnownRange, VectorCache
@@ -20,11 +21,17 @@ from .vectors.scoring import Query
 from .vectors.table import CodeTable, VectorKey
 from .writing import ItemKey
 
-#: A cold search ranks this many, the nearest by signs, by their embeddings.
-RERANKED = 500
+#: A cold search ranks this many, the nearest by signs, by their embeddings; or so many for each item wanted.
+RERANKED, RERANKED_FOR_EACH = 500, 4
+
+#: A warm search compares exactly so many at first, and so many for each item wanted.
+CANDIDATES, CANDIDATES_FOR_EACH = 16, 4
 
 #: Of so many namespaces what changed is asked for in one batch; if more did, the range is loaded anew.
 NAMESPACES_AT_ONCE = 100
+
+#: In a range of so many, what changed is asked for in the packet that asks whether anything has.
+NAMESPACES_ASKED = 4
 
 
 class NearestOperations:
@@ -38,6 +45,7 @@ class NearestOperations:
     def __init__(self, sql: MemoryDialect, cache: VectorCache) -> None:
         self.sql = sql
         self._cache = cache
+        self.counters = Counters()
 
     def nearest(
         self,
@@ -69,8 +77,11 @@ class NearestOperations:
         hits: list[MemoryHit] = []
         if condition.sql or (known is None and not exact):  # few may fulfil a condition: then those are ranked, not all
             hits, complete = yield from self._cold(tenant, where, query, condition, wanted, min_score)
-            if complete or (known is None and not exact and not self._cache.was_large(key)):
-                return Hits(hits, exact=complete)
+            if complete:
+                return Hits(hits)
+        self.counters.look_up_vectors(hit=known is not None)
+        if known is None and not exact and not self._cache.was_large(key):
+            return Hits(hits, exact=False)
         if known is None:
             known = yield from self._load(tenant, where, len(query.values), keep=True, must=exact)
             if known is None:
@@ -89,8 +100,14 @@ class NearestOperations:
     ) -> Operation[tuple[list[MemoryHit], bool]]:
         """Rank by signs on the server, then the best by their embeddings; and whether that was all there are."""
         sig = signs_of(query.values)
-        (found,) = yield Batch.of(self.sql.vectors.near(tenant, where, sig, condition, RERANKED))
-        ranked = sorted(_best_of_items(query, found.rows).items(), key=lambda entry: (-entry[1], entry[0]))
+        asked = max(RERANKED, RERANKED_FOR_EACH * wanted)
+        while True:
+            (found,) = yield Batch.of(self.sql.vectors.near(tenant, where, sig, condition, asked))
+            complete, best = len(found.rows) < asked, _best_of_items(query, found.rows)
+            if complete or len(best) >= wanted:
+                break
+            asked *= 4  # the nearest are embeddings of few items
+        ranked = sorted(best.items(), key=lambda entry: (-entry[1], entry[0]))
         if min_score is not None:
             ranked = [entry for entry in ranked if entry[1] >= min_score]
         hits: list[MemoryHit] = []
@@ -101,7 +118,7 @@ class NearestOperations:
                 break
             rows = yield from self._items(tenant, list(some), condition)
             hits += [MemoryHit(item_of(rows[key]), score) for key, score in some.items() if key in rows]
-        return hits, len(found.rows) < RERANKED
+        return hits, complete
 
     def _warm(
         self,
@@ -121,19 +138,17 @@ class NearestOperations:
         while True:
             with known.lock:
                 candidates = known.table.best(query)
-                first = list(islice(candidates, 4 * wanted + 16))
+                first = list(islice(candidates, CANDIDATES_FOR_EACH * wanted + CANDIDATES))
                 stamps = dict(known.stamps)
             scores: dict[ItemKey, float] = {}
             rows: dict[ItemKey, Row] = {}
             vectors, items = self._ask_for(tenant, first, condition)
-            changes = [self.sql.vectors.changes(tenant, path, stamp) for path, stamp in list(stamps.items())[:1]]
-            if len(stamps) != 1:
-                changes = []
+            few = len(stamps) <= NAMESPACES_ASKED
+            changes = [self.sql.vectors.changes(tenant, path, stamp) for path, stamp in stamps.items() if few]
             scopes = self.sql.vectors.scopes(tenant, where)
             results = yield Batch((scopes, *changes, *vectors, *items), atomic=False)
-            changed = yield from self._catch_up(
-                tenant, where, known, results[0].rows, results[1].rows if changes else None, stamps
-            )
+            told = [row for result in results[1 : 1 + len(changes)] for row in result.rows] if few else None
+            changed = yield from self._catch_up(tenant, where, known, results[0].rows, told, stamps)
             if changed:
                 continue
             answers = results[1 + len(changes) :]
@@ -174,7 +189,7 @@ class NearestOperations:
             where: The range.
             known: What is known of it.
             scopes: Path, stamp and purged of its namespaces, read before the changes.
-            changes: What changed in the only namespace; None if that was not asked for.
+            changes: What changed in the namespaces that were known; None if that was not asked for.
             since: The stamps that were known when the changes were asked for.
         """
         now = {cast(bytes, path): (cast(int, stamp), cast(int, purged)) for path, stamp, purged in scopes}
@@ -190,7 +205,11 @@ class NearestOperations:
                     known.table, known.stamps = fresh.table, fresh.stamps
             self._cache.has_grown()
             return True
-        if changes is None or anew or len(different) > 1:
+        if not different:
+            changes = ()
+        elif changes is not None and not anew:
+            changes = [row for row in changes if row[0] in different]
+        else:
             results = yield Batch(
                 tuple(
                     self.sql.vectors.all_codes(tenant, Range(path, exact=True))

@@ -19,7 +19,7 @@ from ..integration.proxy import WireProxy
 
 RunSQL = Callable[..., tuple[Any, ...]]
 State = dict[str, Any]
-DEADLINE_S = 20.0
+DEADLINE_S = 180.0
 
 every_side = pytest.mark.parametrize("side", EVERY_SIDE)
 one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)

@@ -21,7 +21,7 @@ from ..integration.proxy import WireProxy
 from ..unit.drivers.answers import Done, Refused, encoded
 
 RunSQL = Callable[..., tuple[Any, ...]]
-DEADLINE_S = 20.0
+DEADLINE_S = 180.0
 STATE = {"messages": [{"content": "hello"}]}
 
 every_side = pytest.mark.parametrize("side", EVERY_SIDE)

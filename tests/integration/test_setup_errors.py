@@ -37,7 +37,7 @@ from .proxy import WireProxy, with_version
 RunSQL = Callable[..., tuple[Any, ...]]
 
 PROCESSES = multiprocessing.get_context("forkserver")
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 SECRET = "s3cr3t-Pa55"
 
 every_side = pytest.mark.parametrize("side", EVERY_SIDE)

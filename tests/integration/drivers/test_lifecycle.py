@@ -189,7 +189,7 @@ side = Side(sys.argv[2], awaited=sys.argv[3] == "True")
 
 def run_script(script: str, side: Side, dsn: str, mode: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", PRELUDE + textwrap.dedent(script), dsn, side.driver, str(side.awaited), mode]
-    return subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
 
 
 #: Every side with every way for a child to exit. A child that is forked inside a running loop with worker threads must

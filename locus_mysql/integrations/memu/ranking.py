@@ -1,0 +1,190 @@
+"""Which items are nearest to a query, exactly. No I/O."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+from ...memories.vectors.coding import decode_vector
+from ...memories.vectors.numeric import np
+from ...memories.vectors.scoring import Query
+
+#: About what an item takes beside its embedding, in bytes.
+OVERHEAD_BYTES = 200
+
+#: A product of 32-bit floats is off by at most so much for each dimension, relative to the lengths of both.
+_ERROR_PER_DIMENSION = 2.0**-23
+
+#: Id, mark and embedding of an item.
+Embedded: TypeAlias = tuple[str, int, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Embeddings of one width.
+
+    Args:
+        places: The place of each item by its id, with the mark of its embedding.
+        embeddings: By place, as they are stored.
+        matrix: The same as NumPy has them; None without it.
+        norms: Their lengths.
+    """
+
+    places: Mapping[str, tuple[int, int]]
+    embeddings: Sequence[bytes]
+    matrix: Any = None
+    norms: Any = None
+
+    @classmethod
+    def of(cls, dims: int, found: Sequence[Embedded]) -> Pool:
+        """A pool of these ids, marks and embeddings."""
+        places = {id: (place, mark) for place, (id, mark, _) in enumerate(found)}
+        embeddings = [raw for _, _, raw in found]
+        if np is None:
+            return cls(places, embeddings)
+        matrix = np.frombuffer(b"".join(embeddings), dtype="<f4").reshape(len(found), dims)
+        return cls(places, (), matrix, np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64)))
+
+    def changed(self, dims: int, kept: Sequence[str], fresh: Sequence[Embedded]) -> Pool:
+        """A pool of some of these items, and of new ones."""
+        more = Pool.of(dims, fresh)
+        ids = (*kept, *more.places)
+        marks = (*(self.places[id][1] for id in kept), *(mark for _, mark in more.places.values()))
+        places = {id: (place, mark) for place, (id, mark) in enumerate(zip(ids, marks, strict=True))}
+        old = [self.places[id][0] for id in kept]
+        if self.matrix is None:
+            return Pool(places, [*(self.embeddings[place] for place in old), *more.embeddings])
+        return Pool(
+            places,
+            (),
+            np.concatenate([self.matrix[old], more.matrix]),
+            np.concatenate([self.norms[old], more.norms]),
+        )
+
+    def raw(self, place: int) -> bytes:
+        """The embedding at a place."""
+        if self.matrix is None:
+            return self.embeddings[place]
+        raw: bytes = self.matrix[place].tobytes()
+        return raw
+
+    @property
+    def size_bytes(self) -> int:
+        """About the memory it takes."""
+        held = sum(map(len, self.embeddings)) if self.matrix is None else self.matrix.nbytes
+        return int(held) + OVERHEAD_BYTES * len(self.places)
+
+
+class PoolCache:
+    """The pools of what is searched repeatedly; what was least recently used goes.
+
+    Args:
+        limit_bytes: Memory for all of them.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._lock = threading.Lock()
+        self._pools: OrderedDict[object, Pool] = OrderedDict()
+
+    def get(self, key: object) -> Pool | None:
+        """What is remembered of a search."""
+        with self._lock:
+            pool = self._pools.get(key)
+            if pool is not None:
+                self._pools.move_to_end(key)
+            return pool
+
+    def put(self, key: object, pool: Pool) -> None:
+        """Remember a pool, if it fits."""
+        with self._lock:
+            self._pools.pop(key, None)
+            if pool.size_bytes > self._limit:
+                return
+            self._pools[key] = pool
+            while sum(other.size_bytes for other in self._pools.values()) > self._limit:
+                self._pools.popitem(last=False)
+
+
+def nearest(query: Query, pool: Pool, factors: Mapping[str, float], wanted: int) -> list[tuple[str, float]]:
+    """The items with the highest products of cosine and factor, best first; equals by their ids.
+
+    Args:
+        query: What is near.
+        pool: The items.
+        factors: What the cosine of each is multiplied by, none below zero; items that are not here are left out.
+        wanted: At most so many.
+    """
+    ids = [id for id in factors if id in pool.places]
+    if not ids or wanted < 1:
+        return []
+    if pool.matrix is not None and len(ids) > wanted:
+        ids = _candidates(query, pool, ids, factors, wanted)
+    cosines = _cosines(query, [pool.raw(pool.places[id][0]) for id in ids])
+    ranked = sorted(zip(ids, cosines, strict=True), key=lambda found: (-found[1] * factors[found[0]], found[0]))
+    return [(id, cosine * factors[id]) for id, cosine in ranked[:wanted]]
+
+
+def salience_factor(count: object, last: object, now: datetime, recency_decay_days: float) -> float:
+    """What memU multiplies a similarity by: ln(count + 1) and the decay since an item was last reinforced.
+
+    Args:
+        count: JSON text of ``extra.reinforcement_count``; what is no number counts as 1.
+        last: JSON text of ``extra.last_reinforced_at``; what is no time counts as 0.5.
+        now: The server's clock, in UTC.
+        recency_decay_days: After so many days it is a half.
+    """
+    times = _json(count)
+    if isinstance(times, bool) or not isinstance(times, int | float):
+        times = 1
+    then = _moment(_json(last))
+    decay = 0.5
+    if then is not None:
+        days = (now - then).total_seconds() / 86_400
+        decay = math.exp(min(-0.693 * days / recency_decay_days, 700.0))
+    return math.log(max(times, 0) + 1) * decay
+
+
+def _candidates(query: Query, pool: Pool, ids: list[str], factors: Mapping[str, float], wanted: int) -> list[str]:
+    """All that may be among the best: by products of 32-bit floats, and how far these may be off."""
+    places = np.fromiter((pool.places[id][0] for id in ids), dtype=np.int64, count=len(ids))
+    weights = np.fromiter((factors[id] for id in ids), dtype=np.float64, count=len(ids))
+    values = np.asarray(query.values, dtype=np.float32)
+    lengths = pool.norms[places] * query.norm
+    products = (pool.matrix @ values)[places].astype(np.float64)
+    cosines = np.divide(products, lengths, out=np.zeros(len(ids)), where=lengths > 0)
+    slack = _ERROR_PER_DIMENSION * (len(values) + 8) * weights + 1e-300
+    scores = cosines * weights
+    least = np.partition(scores - slack, len(ids) - wanted)[len(ids) - wanted]
+    kept = np.flatnonzero((scores + slack >= least) | ~np.isfinite(scores))
+    return [ids[place] for place in kept.tolist()]
+
+
+def _cosines(query: Query, embeddings: Sequence[bytes]) -> list[float]:
+    """Exact cosines; zero with an embedding, or a query, that has no direction."""
+    directed = [place for place, raw in enumerate(embeddings) if any(decode_vector(raw))] if query.norm else []
+    cosines = [0.0] * len(embeddings)
+    for place, cosine in zip(directed, query.scores([embeddings[place] for place in directed]), strict=True):
+        cosines[place] = cosine
+    return cosines
+
+
+def _json(text: object) -> Any:
+    return None if text is None else json.loads(str(text))
+
+
+def _moment(text: object) -> datetime | None:
+    """A time as memU writes it; without a zone it is in UTC."""
+    if not isinstance(text, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
