@@ -81,7 +81,6 @@ class MemuDatabase(SyncStore[MemuOperations]):
 
     @blocking(MemuOperations.load_existing)
     def load_existing(self) -> None: ...
-
     @blocking(MemuOperations.restore)
     def restore(self) -> None: ...
 
@@ -123,7 +122,6 @@ class AsyncMemuDatabase(AsyncStore[MemuOperations]):
 
     @awaited(MemuOperations.load_existing)
     def load_existing(self) -> None: ...
-
     @awaited(MemuOperations.restore)
     def restore(self) -> None: ...
 

@@ -64,8 +64,8 @@ class MemuStore:
         """Whose records these are."""
         return self.config.tenant
 
-    def load_existing(self) -> Operation[None]:
-        """Make or check the tables now, not at the first call. There is nothing to load."""
+    def check(self) -> Operation[None]:
+        """Nothing but that the tables are made, or checked, as before any operation."""
         return
         yield
 
@@ -114,7 +114,7 @@ class RecordOperations(Generic[R]):
 
     def load_existing(self) -> Operation[None]:
         """Make or check the tables. There is nothing to load: every answer comes from the database."""
-        yield from self.store.load_existing()
+        yield from self.store.check()
 
     def find(self, condition: Condition) -> Operation[list[R]]:
         """The records that fulfil a condition, oldest first."""
