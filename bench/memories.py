@@ -51,7 +51,7 @@ WANTED, SMALL, BATCH = 10, 100, 1_000
 #: memU's way is measured up to so many items: it takes 20 s beyond.
 LOOPS_UP_TO = 10_000
 #: Searches by which recall is told, and the items that they are among.
-ASKED, RECALL_AMONG = 100, 10_000
+ASKED, RECALL_AMONG, QUICK_AMONG = 100, 10_000, 1_000
 
 WARM, COLD, SCOPED = "warm", "cold", "cold, small scope"
 CHANGED = "warm, after another process wrote"
@@ -92,10 +92,10 @@ def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
                     rounds = QUICK_ROUNDS if quick else ROUNDS
                     told = _at_size(own, postgresql, size, dims, rounds)
                 result["sizes"].setdefault(str(dims), {})[str(size)] = told
-        among = 1_000 if quick else RECALL_AMONG
+        among = QUICK_AMONG if quick else RECALL_AMONG
         result["recall"][f"clustered, {among:,} of 384 dimensions"] = _recall(dsn, clustered(among + ASKED, 384))
         try:
-            result["recall"]["real sentences, all-MiniLM-L6-v2"] = _recall(dsn, real(RECALL_AMONG + ASKED))
+            result["recall"]["real sentences, all-MiniLM-L6-v2"] = _recall(dsn, real()[: RECALL_AMONG + ASKED])
         except Missing as error:
             result["missing"]["real embeddings"] = str(error)
     return result

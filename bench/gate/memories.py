@@ -26,16 +26,14 @@ DIMS = 64
 EVERYWHERE, HERE, LITTLE = ("bench",), ("bench", "large"), ("bench", "small")
 KEYS = [(HERE, f"{number:05}") for number in range(100, 110)]
 
-QUERY, *OTHERS = clustered(101, DIMS, seed=9)
+QUERY, *OTHERS = clustered(21, DIMS, seed=9)
 ITEM = {"fact": "What is known."}
 
 
 #: What is called, of a store that has the codes of all items in memory and of one that has none.
 CALLS: dict[str, Callable[[SyncMemoryStore, SyncMemoryStore], Any]] = {
     "put": lambda s, _: s.put(HERE, "00103", ITEM, embedding=QUERY, if_version=1),
-    "put_batch of 100": lambda s, _: s.put_batch(
-        [Put(HERE, f"new {n}", ITEM, embedding=OTHERS[n]) for n in range(100)]
-    ),
+    "put_batch of 20": lambda s, _: s.put_batch([Put(HERE, f"new {n}", ITEM, embedding=OTHERS[n]) for n in range(20)]),
     "get": lambda s, _: s.get(HERE, "00107"),
     "get_batch of 10": lambda s, _: s.get_batch(KEYS),
     "list_keys": lambda s, _: s.list_keys(HERE, 10),

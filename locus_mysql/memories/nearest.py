@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from heapq import nsmallest
 from itertools import islice
 from typing import cast
 
@@ -26,6 +27,9 @@ RERANKED, RERANKED_FOR_EACH = 500, 4
 
 #: A warm search compares exactly so many at first, and so many for each item wanted.
 CANDIDATES, CANDIDATES_FOR_EACH = 16, 4
+
+#: Of the candidates, the items of so many more than are wanted are read at once; codes are seldom wrong by more ranks.
+READ_BESIDE = 6
 
 #: Of so many namespaces what changed is asked for in one batch; if more did, the range is loaded anew.
 NAMESPACES_AT_ONCE = 100
@@ -140,11 +144,12 @@ class NearestOperations:
                 candidates = known.table.best(query)
                 first = list(islice(candidates, CANDIDATES_FOR_EACH * wanted + CANDIDATES))
                 stamps = dict(known.stamps)
-            scores: dict[ItemKey, float] = {}
-            rows: dict[ItemKey, Row] = {}
-            vectors, items = self._ask_for(tenant, first, condition)
             few = len(stamps) <= NAMESPACES_ASKED
             changes = [self.sql.vectors.changes(tenant, path, stamp) for path, stamp in stamps.items() if few]
+            compared = _Compared(query, min_score)
+            vectors = compared.ask_vectors(self.sql, tenant, [key for key, _ in first])
+            likely = [key[:2] for key, _ in (first if condition.sql else first[: wanted + READ_BESIDE])]
+            items = compared.ask_items(self.sql, tenant, likely, condition)
             scopes = self.sql.vectors.scopes(tenant, where)
             results = yield Batch((scopes, *changes, *vectors, *items), atomic=False)
             told = [row for result in results[1 : 1 + len(changes)] for row in result.rows] if few else None
@@ -152,26 +157,22 @@ class NearestOperations:
             if changed:
                 continue
             answers = results[1 + len(changes) :]
-            _take(query, answers[: len(vectors)], answers[len(vectors) :], scores, rows)
-            asked = len(first)
+            compared.take(answers[: len(vectors)], answers[len(vectors) :])
             bound = first[-1][1] if first else 0.0
             while True:
-                best = sorted((entry for entry in scores.items() if entry[0] in rows), key=lambda e: (-e[1], e[0]))
-                if min_score is not None:
-                    best = [entry for entry in best if entry[1] >= min_score]
-                certain = len(best) >= wanted and best[wanted - 1][1] > bound
-                more = (
-                    []
-                    if certain or (min_score is not None and bound < min_score)
-                    else list(islice(candidates, 3 * asked))
-                )
-                if not more:
-                    return [MemoryHit(item_of(rows[key]), score) for key, score in best[:wanted]]
-                vectors, items = self._ask_for(tenant, more, condition)
+                best = compared.best(wanted)
+                unread = [key for key, _ in best if key not in compared.rows]
+                certain = len(best) >= wanted and best[-1][1] > bound
+                enough = certain or (min_score is not None and bound < min_score)
+                more = [] if enough else list(islice(candidates, 3 * compared.count))
+                if not more and not unread:
+                    return [MemoryHit(item_of(compared.rows[key]), score) for key, score in best]
+                vectors = compared.ask_vectors(self.sql, tenant, [key for key, _ in more])
+                likely = [*unread, *(key[:2] for key, _ in more if condition.sql)]
+                items = compared.ask_items(self.sql, tenant, likely, condition)
                 results = yield Batch((*vectors, *items), atomic=False)
-                _take(query, results[: len(vectors)], results[len(vectors) :], scores, rows)
-                asked += len(more)
-                bound = more[-1][1]
+                compared.take(results[: len(vectors)], results[len(vectors) :])
+                bound = more[-1][1] if more else bound
 
     def _catch_up(
         self,
@@ -256,31 +257,56 @@ class NearestOperations:
             self._cache.put((tenant, where.path, where.exact), known)
         return known
 
-    def _ask_for(
-        self, tenant: str, candidates: Sequence[tuple[VectorKey, float]], condition: Condition
-    ) -> tuple[tuple[Statement, ...], tuple[Statement, ...]]:
-        """The statements for the embeddings of candidates, and for their items."""
-        keys = [key for key, _ in candidates]
-        items = list(dict.fromkeys((path, name) for path, name, _ in keys))
-        return self.sql.vectors.exact(tenant, keys), self.sql.reading.get(tenant, items, condition)
-
     def _items(self, tenant: str, keys: Sequence[ItemKey], condition: Condition) -> Operation[dict[ItemKey, Row]]:
         results = yield Batch(self.sql.reading.get(tenant, keys, condition), atomic=False)
         return {(cast(bytes, row[0]), cast(bytes, row[1])): row for result in results for row in result.rows}
 
 
-def _take(
-    query: Query,
-    vectors: Iterable[Result],
-    items: Iterable[Result],
-    scores: dict[ItemKey, float],
-    rows: dict[ItemKey, Row],
-) -> None:
-    """Add what was answered about candidates to what is known of them."""
-    for key, score in _best_of_items(query, [row for result in vectors for row in result.rows]).items():
-        scores[key] = max(score, scores.get(key, score))
-    for result in items:
-        rows.update({(cast(bytes, row[0]), cast(bytes, row[1])): row for row in result.rows})
+class _Compared:
+    """What a search knows of its candidates so far.
+
+    Args:
+        query: The embedding asked for.
+        least: Leave out lower scores.
+    """
+
+    def __init__(self, query: Query, least: float | None) -> None:
+        self.count = 0
+        self.rows: dict[ItemKey, Row] = {}
+        self._query = query
+        self._least = least
+        self._scores: dict[ItemKey, float] = {}
+        self._asked: set[ItemKey] = set()
+
+    def ask_vectors(self, sql: MemoryDialect, tenant: str, keys: Sequence[VectorKey]) -> tuple[Statement, ...]:
+        """The statements for embeddings."""
+        self.count += len(keys)
+        return sql.vectors.exact(tenant, keys)
+
+    def ask_items(
+        self, sql: MemoryDialect, tenant: str, keys: Iterable[ItemKey], condition: Condition
+    ) -> tuple[Statement, ...]:
+        """The statements for items that were not asked for yet."""
+        new = [key for key in dict.fromkeys(keys) if key not in self._asked]
+        self._asked.update(new)
+        return sql.reading.get(tenant, new, condition)
+
+    def take(self, vectors: Iterable[Result], items: Iterable[Result]) -> None:
+        """What was answered."""
+        for key, score in _best_of_items(self._query, [row for result in vectors for row in result.rows]).items():
+            self._scores[key] = max(score, self._scores.get(key, score))
+        for result in items:
+            self.rows.update({(cast(bytes, row[0]), cast(bytes, row[1])): row for row in result.rows})
+
+    def best(self, wanted: int) -> list[tuple[ItemKey, float]]:
+        """The best so far, but for those whose items were asked for and are not there, or not as wanted."""
+        there = [
+            entry
+            for entry in self._scores.items()
+            if (entry[0] in self.rows or entry[0] not in self._asked)
+            and (self._least is None or entry[1] >= self._least)
+        ]
+        return nsmallest(wanted, there, key=lambda entry: (-entry[1], entry[0]))
 
 
 def _best_of_items(query: Query, rows: Sequence[Row]) -> dict[ItemKey, float]:

@@ -458,6 +458,7 @@ def test_any_sequence_of_operations_from_two_stores_finds_what_a_search_over_a_d
 ) -> None:
     monkeypatch.setattr(nearest, "RERANKED", RERANKED)
     monkeypatch.setattr(nearest, "RERANKED_FOR_EACH", 1)
+    monkeypatch.setattr(nearest, "READ_BESIDE", 0)
     monkeypatch.setattr(nearest, "CANDIDATES", 0)
     monkeypatch.setattr(nearest, "CANDIDATES_FOR_EACH", 1)
     direct = make_config()
