@@ -9,3 +9,5 @@ from pathlib import Path
 
 # matplotlib keeps a list of fonts, by default in the home folder; nothing is written outside of the checkout.
 os.environ.setdefault("MPLCONFIGDIR", str(Path(__file__).resolve().parent.parent / ".cache" / "matplotlib"))
+# NumPy's products are compared by one thread each; this is read when NumPy is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

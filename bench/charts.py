@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
+from . import memories as of_memories
 from .contestants import BUILT_IN, OURS, POSTGRESQL, REDIS
 from .floor import floor_of
 from .processes import COLD
@@ -72,6 +73,7 @@ def draw_all(results: Results, folder: Path) -> list[tuple[str, str]]:
         ("throughput.svg", "Saves per second by concurrent conversations", throughput),
         ("storage.svg", "Storage by turn", storage),
         ("operations.svg", "Operations by size of the table", operations),
+        ("memories.svg", "Search by meaning by number of items", memories),
     ):
         try:
             with mpl.rc_context(STYLE):
@@ -158,6 +160,30 @@ def operations(results: Results) -> Figure:
         for number, (name, times) in enumerate(measured.items())
     ]
     return _chart(lines, "Median ms: flat is good", "checkpoints in the table", sizes, height=6.5, width=0.46)
+
+
+def memories(results: Results) -> Figure:
+    """Milliseconds of a search by meaning by number of items."""
+    measured = {int(size): one["ms"] for size, one in results["memories"]["sizes"]["384"].items()}
+    lines = []
+    for number, name in enumerate(
+        (
+            of_memories.WARM,
+            of_memories.COLD,
+            of_memories.SCOPED,
+            of_memories.FETCHED,
+            of_memories.PGMEMORY,
+            of_memories.LOOPS,
+            of_memories.PRODUCT,
+        )
+    ):
+        sizes = [size for size, times in measured.items() if name in times]
+        colour = OTHER_COLOURS[number % len(OTHER_COLOURS)]
+        times = [measured[size][name] for size in sizes]
+        lines.append(
+            Line(name, sizes, times, colour, dashed=name == of_memories.PRODUCT, bold=name == of_memories.WARM)
+        )
+    return _chart(lines, "Search by meaning, ms: lower is better", "items, of 384 dimensions", list(measured))
 
 
 def _chart(

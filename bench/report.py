@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -34,16 +34,30 @@ REPEAT = """\
 """
 
 
+#: What the page of a measurement says first.
+PAGE_HEADING = """\
+# {title}
+
+[The report](report.md) has the other measurements. `ci/bench -- --only {name}` repeats this one.
+"""
+
+
 def write(
     folder: Path, environment: Mapping[str, str], results: targets.Results, measurements: Mapping[str, ModuleType]
 ) -> Path:
-    """Write report, JSON and charts; return the report's path."""
+    """Write report, JSON and charts; return the report's path. A measurement with a ``PAGE`` has a file of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     for chart in folder.glob("*.svg"):
         chart.unlink()
-    told = {"environment": dict(environment), "results": results}
+    pages = {name for name, module in measurements.items() if name in results and hasattr(module, "PAGE")}
+    told = {
+        "environment": dict(environment),
+        "results": {name: one for name, one in results.items() if name not in pages},
+    }
     (folder / JSON).write_text(json.dumps(rounded(told), indent=1) + "\n")
     drawn = charts.draw_all(results, folder)
+    for name in pages:
+        write_page(folder, name, measurements[name], results[name], drawn)
     parts = [
         "# What locus-mysql costs, and what others do",
         CONDITIONS,
@@ -52,20 +66,41 @@ def write(
         markdown_table(["", "measured with"], [[name, fact] for name, fact in environment.items()]),
         "## Targets",
         targets.table(results),
-        *(f"![{title}]({name})" for name, title in drawn),
+        *(f"![{title}]({name})" for name, title in drawn if Path(name).stem not in pages),
+        *(f"Of its own: [{name}]({name}.md)" for name in sorted(pages)),
     ]
     for name, module in measurements.items():
-        if name in results:
+        if name in results and name not in pages:
             heading, *_ = (module.__doc__ or name).splitlines()
             parts += [f"## {name.replace('_', ' ').capitalize()}", heading, module.table(results[name])]
     (folder / MARKDOWN).write_text("\n\n".join(part.strip() for part in parts) + "\n")
     return folder / MARKDOWN
 
 
+def write_page(
+    folder: Path, name: str, module: ModuleType, result: Mapping[str, Any], drawn: Sequence[tuple[str, str]]
+) -> None:
+    """Write the page of one measurement, and its JSON."""
+    (folder / f"{name}.json").write_text(json.dumps(rounded(result), indent=1) + "\n")
+    heading, *_ = (module.__doc__ or name).splitlines()
+    parts = [
+        PAGE_HEADING.format(title=heading.removesuffix("."), name=name),
+        *(f"![{title}]({file})" for file, title in drawn if Path(file).stem == name),
+        "## Targets",
+        targets.table({name: result}, name),
+        "## Measured",
+        module.table(result),
+        "## Machine, versions, durability",
+        markdown_table(["", "measured with"], [[what, fact] for what, fact in result["environment"].items()]),
+    ]
+    (folder / f"{name}.md").write_text("\n\n".join(part.strip() for part in parts) + "\n")
+
+
 def read(folder: Path) -> tuple[dict[str, str], targets.Results]:
     """Environment and results of an earlier run."""
     told = json.loads((folder / JSON).read_text())
-    return told["environment"], told["results"]
+    pages = {file.stem: json.loads(file.read_text()) for file in folder.glob("*.json") if file.name != JSON}
+    return told["environment"], {**told["results"], **pages}
 
 
 def rounded(value: Any) -> Any:

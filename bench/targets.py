@@ -1,4 +1,4 @@
-"""The targets of issues 3, 8 and 9 as data: what is compared, what is wanted, and where the measured figure stands."""
+"""The targets of the issues as data: what is compared, what is wanted, and where the measured figure stands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from . import graphs
+from . import graphs, memories
 from .contestants import BUILT_IN, OURS, OURS_BLOCKING, POSTGRESQL, REDIS
 from .floor import floor_of
 from .markdown import markdown_table
@@ -32,6 +32,7 @@ class Target:
         comparison: How the measured figure must stand to the wanted one.
         wanted: The wanted figure.
         measured: Reads the figure; raises LookupError where it was not measured.
+        about: The measurement, if that has a page of its own.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Target:
     comparison: Literal["≥", "≤", "<"]
     wanted: float
     measured: Callable[[Results], float]
+    about: str = ""
 
     def verdict(self, results: Results) -> tuple[float | None, bool | None]:
         """The measured figure and whether it is as wanted; None for what was not measured."""
@@ -131,6 +133,34 @@ def space_of_graphs(results: Results) -> float:
     return stored[graphs.PUBLISHED]["row_bytes"] / stored[graphs.OURS]["row_bytes"]
 
 
+def warm_of_product(dims: int, size: int) -> Callable[[Results], float]:
+    """A warm search as a multiple of two products of NumPy's and a round trip."""
+
+    def ratio(results: Results) -> float:
+        times = results["memories"]["sizes"][str(dims)][str(size)]["ms"]
+        return times[memories.WARM] / (2 * times[memories.PRODUCT] + times[memories.TRIP])
+
+    return ratio
+
+
+def cold_of_fetching(results: Results) -> float:
+    """A cold search as a part of fetching all vectors, at 100,000 items."""
+    times = results["memories"]["sizes"]["384"]["100000"]["ms"]
+    return times[memories.COLD] / times[memories.FETCHED]
+
+
+def recall(among: str) -> Callable[[Results], float]:
+    """The part of the nearest that cold searches found."""
+
+    def share(results: Results) -> float:
+        found = [value for name, value in results["memories"]["recall"].items() if name.startswith(among)]
+        if not found:
+            raise LookupError(among)
+        return min(found)
+
+    return share
+
+
 SIZES = (10, 100, 1000, 5000)
 FLOOR = floor_of(OURS)
 STORAGE = {"plain turns": "1,000 turns", "three iteration saves per turn": "1,000 turns of three deleted saves"}
@@ -172,6 +202,19 @@ def _of_graphs() -> Iterator[Target]:
             measured = of_graphs(what, size, graphs.POSTGRESQL)
             yield Target(f"{what}, times faster than AsyncPostgresSaver", f"LangGraph, n={size}", "≥", 1, measured)
     yield Target("space, times less than langgraph-checkpoint-mysql", "LangGraph, 500 steps", "≥", 20, space_of_graphs)
+
+
+def _of_memories() -> Iterator[Target]:
+    """What is wanted of searches by meaning."""
+    for dims, sizes in memories.SIZES.items():
+        for size in sizes:
+            case = f"{size:,} items of {dims:,} dimensions"
+            name = "warm search, of two bare products and a round trip"
+            yield Target(name, case, "≤", 1, warm_of_product(dims, size), memories.PAGE)
+    name = "cold search, of fetching all vectors"
+    yield Target(name, "100,000 items of 384 dimensions", "≤", 0.1, cold_of_fetching, memories.PAGE)
+    for among in ("clustered", "real sentences"):
+        yield Target("recall@10 of a cold search", among, "≥", 0.99, recall(among), memories.PAGE)
 
 
 TARGETS: tuple[Target, ...] = (
@@ -238,14 +281,17 @@ TARGETS: tuple[Target, ...] = (
     Target("failed saves", "1 to 128 conversations", "≤", 0, over_all("failed")),
     Target("retried saves, but for lock waits", "1 to 128 conversations", "≤", 0, over_all("retries")),
     *_of_graphs(),
+    *_of_memories(),
     Target("bytes per known thread", "10,000 threads", "≤", 2048, bytes_per_known_thread),
 )
 
 
-def table(results: Results) -> str:
-    """All targets, and how the measured figures stand to them."""
+def table(results: Results, about: str | None = None) -> str:
+    """All targets, or those of a measurement with a page, and how the measured figures stand to them."""
     rows = []
     for target in TARGETS:
+        if about is not None and target.about != about:
+            continue
         figure, met = target.verdict(results)
         rows.append(
             [

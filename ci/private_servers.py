@@ -106,6 +106,7 @@ class PostgreSQL:
     """PostgreSQL of version 12 or later, with its own defaults."""
 
     name = "PostgreSQL"
+    folder = "postgresql"
     # The start-up message of protocol 3.0; "R" asks for the password, "E" says that the server still starts.
     greeting = Greeting(b"\0\0\0\x26\0\3\0\0user\0locus\0database\0postgres\0\0", b"R")
     software = Software(
@@ -161,13 +162,19 @@ class PostgreSQL:
         folders = [Path(on_path).resolve().parent] if on_path else []
         folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda one: -int(one.parent.name))
         for folder in folders:
-            if all((folder / program).exists() for program in ("initdb", "postgres")) and account.reaches(folder):
+            there = all((folder / program).exists() for program in ("initdb", "postgres"))
+            if there and account.reaches(folder) and cls._serves(folder):
                 return folder
-        prefix = fetched("postgresql", cls.software, cls._make_ready, say)
+        prefix = fetched(cls.folder, cls.software, cls._make_ready, say)
         if not account.reaches(prefix):
             shutil.copytree(prefix, home / "programs", symlinks=True)
             prefix = home / "programs"
         return prefix / "bin"
+
+    @staticmethod
+    def _serves(programs: Path) -> bool:
+        """Tell whether programs of this machine are what is wanted."""
+        return True
 
     @staticmethod
     def _make_ready(prefix: Path) -> None:
@@ -189,6 +196,23 @@ class PostgreSQL:
         )
         if answer.returncode != 0:
             raise FetchFailed(f"the unpacked server does not run: {answer.stderr.strip()}")
+
+
+class VectorPostgreSQL(PostgreSQL):
+    """PostgreSQL with the extension pgvector."""
+
+    name = "PostgreSQL with pgvector"
+    folder = "postgresql-pgvector"
+    software = Software(
+        name,
+        ("postgresql", "^postgresql-[0-9]+-pgvector$"),  # a regular expression, as apt-get takes it
+        41,
+        PostgreSQL.software.unneeded_packages,
+    )
+
+    @staticmethod
+    def _serves(programs: Path) -> bool:
+        return (programs.parent / "lib/vector.so").exists()
 
 
 class Redis:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypedDict, Unpack
@@ -22,6 +22,7 @@ from pydantic import (
 
 from .errors import ConfigError
 
+Reads = Literal["primary", "secondary", "inspect"]
 SSLMode = Literal["DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"]
 
 #: Identifiers: letters, digits, ``_`` and ``$``; a database may also hold ``-``. MySQL's limit is 64 characters.
@@ -31,6 +32,17 @@ _ENVIRONMENT_PREFIX = "LOCUS_MYSQL_"
 
 #: Options that say where the server is; one of them given by keyword replaces all that the environment says of it.
 _ADDRESS = frozenset({"host", "port", "hosts", "unix_socket"})
+
+#: Drivers by the names that SQLAlchemy has for them: https://docs.sqlalchemy.org/en/20/dialects/mysql.html
+_SQLALCHEMY_DRIVERS = {
+    "mysqlconnector": "mysql-connector",
+    "pymysql": "pymysql",
+    "aiomysql": "aiomysql",
+    "asyncmy": "asyncmy",
+}
+
+#: Options that DSNs of SQLAlchemy often have, and what they may say here.
+_SQLALCHEMY_OPTIONS = {"charset": "utf8mb4", "collation": "utf8mb4_[a-z0-9_]+"}
 
 _NO_DATABASE = "The DSN names no database. Write mysql://user:password@host/database, or give database=."
 
@@ -60,6 +72,7 @@ class ConnectionOptions(BaseModel):
     port: Annotated[int, Field(ge=1, le=65535)] = 3306
     unix_socket: Annotated[str, Field(min_length=1)] | None = None
     hosts: tuple[str, ...] = ()
+    reads: Reads = "primary"
     user: Annotated[str, Field(min_length=1)] = "root"
     password: SecretStr = SecretStr("")
     database: str = "locus"
@@ -181,6 +194,7 @@ class ConnectionKeywords(TypedDict, total=False):
     port: int
     unix_socket: str | None
     hosts: tuple[str, ...] | list[str]
+    reads: Reads
     user: str
     password: str | SecretStr
     database: str
@@ -224,22 +238,28 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
 
     Args:
         dsn: ``mysql://user:password@host:port/database?option=value``, percent-encoded. Where it leaves out
-            the database, ``database`` must be given. Its options are the fields below except the password's kind. An
-            option given both in the DSN and by keyword must be equal.
+            the database, ``database`` must be given. Its options are the fields below, but for the password. An
+            option given both in the DSN and by keyword must have the same value in both. SQLAlchemy's form,
+            ``mysql+pymysql://``, names the driver too; its ``charset=utf8mb4`` and ``collation=`` need nothing.
         driver: ``mysql-connector``, ``aiomysql``, ``pymysql``, ``asyncmy``, or a name given to `register_driver`.
         host: Host name or address of the server.
         port: TCP port.
         unix_socket: Path of the server's socket; used instead of host and port.
-        hosts: Several servers, ``host`` or ``host:port``, used instead of ``host``. All calls go to the primary, which
-            is found by asking them in this order: one that is read-only, no working member of its group or without
-            the database is passed over.
+        hosts: Several servers, ``host`` or ``host:port``, used instead of ``host``. Calls go to the primary, which
+            is found by asking them in this order: a server that is read-only, that is not a working member of its
+            group, or that lacks the database is passed over.
+        reads: Which of ``hosts`` calls go to that only read. ``primary``: all of them to the primary. ``secondary``:
+            searches, lists and counts of many threads to a secondary, never behind what this process has seen; what a
+            save may go on from, to the primary. ``inspect``: all to a secondary, as that, and writes are refused. Where
+            no secondary can answer, the primary does.
         user: Account name.
         password: Its password. Shown nowhere.
         database: The database (schema) that holds the tables; it must exist.
         tenant: Whose checkpoints these are, 1 to 128 characters. No operation sees another tenant's.
         table_prefix: Put before the names of the tables, at most 40 letters, digits and underscores.
         ssl_mode: As MySQL's own client: ``DISABLED``; ``PREFERRED``, TLS if the server offers it; ``REQUIRED``;
-            ``VERIFY_CA``, and its certificate must be signed by ``ssl_ca``; ``VERIFY_IDENTITY``, and name the host.
+            ``VERIFY_CA``, where its certificate must be signed by ``ssl_ca``; ``VERIFY_IDENTITY``, where the
+            certificate must also name the host.
             https://dev.mysql.com/doc/refman/9.0/en/connection-options.html#option_general_ssl-mode
         ssl_ca: File of trusted certificates (PEM). The system's are used if absent.
         ssl_cert: File of the client's certificate (PEM).
@@ -250,13 +270,15 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
         connect_timeout_s: Limit for making one connection, in seconds: TCP, TLS, login and the session's settings.
         read_timeout_s: Limit for the whole answer to one packet, in seconds, however slowly it arrives.
         write_timeout_s: Limit for sending one packet, in seconds. A call that sends several takes no longer than both
-            limits together.
-        pool_size: Most connections open at once, for each process (and each event loop, as loops share none).
+            limits together; nor does a packet over 64 KB with asyncio and TLS, which do not tell when it was sent.
+        pool_size: Most connections open at once, for each process (and each event loop, as loops share none). To
+            secondaries, if ``reads`` asks for them, as many again.
         pool_timeout_s: Longest wait for a free connection, in seconds; then `PoolTimeout`.
         pool_idle_s: A connection unused for longer is closed, in seconds.
         pool_max_age_s: A connection older than this is replaced before its next use, in seconds.
         retry_deadline_s: How long an operation is repeated after a lost connection, a deadlock or a lock wait, in
-            seconds from its start; at most 600, as what was carried out already is recognised for a quarter of an hour.
+            seconds from its start; at most 600, as a write that was carried out is recognised as such for a quarter
+            of an hour.
         slow_ms: A call that takes longer, in milliseconds, is logged as a warning, by logger ``locus_mysql.calls``;
             ``None`` logs none.
         ttl_s: A thread expires this many seconds after its last save; ``None`` keeps it.
@@ -265,8 +287,8 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
         search_parser: ``default`` splits words at spaces; ``ngram`` is for Chinese, Japanese and Korean. Fixed when
             the tables are created.
         compression: ``zlib`` compresses stored rows where it pays; ``none`` never does. Both read both.
-        cache_bytes: Memory for recently used states, in bytes: the next save of the same thread then need not encode
-            and hash them again, nor the next load transfer them. ``0`` keeps none.
+        cache_bytes: Memory for recently used states, in bytes. The next save of such a thread encodes and hashes only
+            what is new, and the next load transfers only what is new. ``0`` keeps none.
         pipeline: Send a transaction as one packet. Off, statements go one by one, for proxies that refuse
             multi-statement packets.
         ddl_mode: ``create`` makes missing tables on first use; ``validate`` only checks them; ``off`` does neither.
@@ -337,7 +359,7 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
 
 
 class _Part(MySQLConfig):
-    """What one place says, while another may name the database."""
+    """The options from one of several places: the database may be named by another."""
 
     _whole = False
 
@@ -364,19 +386,32 @@ def _parse_dsn(dsn: str | SecretStr) -> dict[str, Any]:
             "The DSN cannot be read: its host or port is malformed. Write mysql://user:password@host:port/database and "
             "percent-encode special characters."
         ) from None
-    if url.scheme not in {"mysql", "mysql+connector"}:
-        raise ConfigError("The DSN must begin with mysql://.")
+    driver = _dsn_driver(url.scheme)
     if url.fragment or "#" in text:
         raise ConfigError("The DSN holds a '#'; write it as %23.")
     if "@" in url.path + url.query:  # else part of a password with '/' or '?' would be taken for an option's name
         raise ConfigError("The DSN holds an '@' behind a '/' or '?'; percent-encode special characters.")
     try:
-        return _dsn_options(url, port)
+        return {**driver, **_dsn_options(url, port, given={*driver})}
     except UnicodeDecodeError:
         raise ConfigError("The DSN's percent-encoded bytes are not UTF-8.") from None
 
 
-def _dsn_options(url: SplitResult, port: int | None) -> dict[str, Any]:
+def _dsn_driver(scheme: str) -> dict[str, Any]:
+    """The driver that a scheme names, as SQLAlchemy writes it: ``mysql+pymysql``. No message repeats the scheme."""
+    if scheme in {"mysql", "mysql+connector"}:
+        return {}
+    dialect, plus, name = scheme.partition("+")
+    if dialect != "mysql" or not plus:
+        raise ConfigError("The DSN must begin with mysql://, or with mysql+DRIVER://, such as mysql+pymysql://.")
+    if name not in _SQLALCHEMY_DRIVERS:
+        known = ", ".join(f"mysql+{known}" for known in _SQLALCHEMY_DRIVERS)
+        what = "mysqlclient (MySQLdb)" if name == "mysqldb" else "the driver named behind mysql+ in the DSN"
+        raise ConfigError(f"There is no support for {what}. Write one of {known}, or mysql:// and driver=.")
+    return {"driver": _SQLALCHEMY_DRIVERS[name]}
+
+
+def _dsn_options(url: SplitResult, port: int | None, given: Set[str]) -> dict[str, Any]:
     options: dict[str, Any] = {}
     if url.hostname:
         options["host"] = _decode(url.hostname)
@@ -393,10 +428,14 @@ def _dsn_options(url: SplitResult, port: int | None) -> dict[str, Any]:
         if not name or not equals:
             raise ConfigError("The DSN's part after '?' must be option=value, joined by '&'.")
         name = _decode(name)
+        if name in _SQLALCHEMY_OPTIONS:  # of which nothing is needed: sessions have utf8mb4, columns their collations
+            if not re.fullmatch(_SQLALCHEMY_OPTIONS[name], _decode(value)):
+                raise ConfigError(f"The DSN's {name} must be utf8mb4's, which all text here has; leave it out.")
+            continue
         if name == "password" or name not in MySQLConfig.model_fields:
             known = ", ".join(sorted(set(MySQLConfig.model_fields) - {"password"}))
             raise ConfigError(f"The DSN has an unknown option {name!r}. Known: {known}.")
-        if name in options:
+        if name in options or name in given:
             raise ConfigError(f"The DSN gives {name} twice; give it once.")
         options[name] = _split_hosts(_decode(value)) if name == "hosts" else _decode(value)
     return options

@@ -4,6 +4,7 @@
     ├── UsageError          correct the call: nothing was written
     │   ├── InvalidInput        an id, metadata, state or pattern that cannot be stored or understood
     │   ├── VersionConflict     an item has another version than the write relied on
+    │   ├── NotFound            a memory that was to be changed or linked is not there
     │   ├── ThreadExists        copying onto a thread that has checkpoints
     │   ├── CheckpointExists    saving other content under the id of a checkpoint whose history is kept
     │   ├── StateTooLarge       larger than a packet the server accepts
@@ -37,7 +38,7 @@ class UsageError(LocusMySQLError):
 
 
 class InvalidInput(UsageError, ValueError):
-    """An argument that cannot be stored exactly, or not be understood."""
+    """An argument that cannot be stored exactly, or cannot be understood."""
 
 
 class VersionConflict(UsageError):
@@ -46,6 +47,17 @@ class VersionConflict(UsageError):
     Args:
         message: Says which item, and which version it has.
     """
+
+
+class NotFound(UsageError, KeyError):
+    """What was to be changed, linked or referred to is not there; nothing was written.
+
+    Args:
+        message: Says what.
+    """
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
 
 
 class ThreadExists(UsageError):

@@ -64,13 +64,13 @@ async def _reads(config: MySQLConfig, cursor: pymysql.cursors.Cursor) -> dict[st
         await store.search(fill.RARE_WORD)  # whatever a save leaves for later is done now
         cursor.execute(f"ANALYZE TABLE `{config.table_prefix}store_threads`, `{config.table_prefix}store_checkpoints`")
         for name, call in CALLS.items():
-            before = _rows_read(cursor)
+            before = rows_read(cursor)
             await call(store, stranger)
-            reads[name] = _rows_read(cursor) - before
+            reads[name] = rows_read(cursor) - before
     return reads
 
 
-def _rows_read(cursor: pymysql.cursors.Cursor) -> int:
+def rows_read(cursor: pymysql.cursors.Cursor) -> int:
     """Rows read so far by the package's connections to this database."""
     cursor.execute(
         "SELECT SUM(s.VARIABLE_VALUE) FROM performance_schema.status_by_thread s"

@@ -52,12 +52,13 @@ class Snapshot(NamedTuple):
     """What is known of one thread as it was at one version.
 
     Args:
-        lineages: Of the state last loaded and of the one last saved: a state goes on from either.
+        lineages: Those of the state last loaded and of the one last saved; the next state builds on one of the two.
         newest: The lineage of the thread's newest checkpoint; empty if it is not known.
-        version: The thread's version when all these lineages were there. As long as it is, nobody has written to it.
-        shared: Whether another process had written to the thread when it was last loaded; None if it was never loaded
-            again. If so, another one is likely to have by the next load as well, as where workers take turns, and
-            asking for the version first is a round trip more.
+        version: The thread's version when all these lineages were there. As long as the thread has it, nobody has
+            written to the thread.
+        shared: Whether another process had written to the thread when it was last loaded; None if it was not loaded
+            again since. If so, another one has probably written again by the next load, as where workers take turns;
+            to ask for the version first would then cost a round trip more.
         state: The newest state, if it is kept.
         stamp: Tells this snapshot from others of the thread; given by the memory.
     """
@@ -92,7 +93,7 @@ class Snapshot(NamedTuple):
 
     def after_loading_newest(self, lineage: Lineage, version: bytes, state: KeptState) -> Snapshot:
         """The thread as it was when its newest checkpoint was read."""
-        if version != self.version:  # whether the lineages known before still are there is not known
+        if version != self.version:  # the lineages known before may be gone
             return Snapshot((lineage,), lineage, version, None if self.version is None else True, state)
         if state.memo is None and self.state is not None:
             state = state._replace(memo=self.state.memo, memo_bytes=self.state.memo_bytes)
@@ -139,7 +140,7 @@ class ThreadMemory:
         tell_at_fork(self)
 
     def begin_in_child(self) -> None:
-        """After a fork: begin with nothing, as the lock may be held for ever by a thread that the child lacks."""
+        """After a fork: begin with nothing. The lock may be held for ever, by a thread that the child does not have."""
         self.begin_empty()
 
     def begin_empty(self) -> None:
@@ -176,7 +177,7 @@ class ThreadMemory:
                 self._shared = self._shared if after.shared is None else after.shared
 
     def is_shared(self, snapshot: Snapshot) -> bool:
-        """Whether another process is likely to have written to a thread; for want of better, as to the one before."""
+        """Whether another process has probably written to a thread; if unknown, what held for the last one."""
         return self._shared if snapshot.shared is None else snapshot.shared
 
     def delete_checkpoint(self, key: ThreadKey, before: Snapshot, seq: int | None, version: bytes | None) -> None:
@@ -203,7 +204,7 @@ class ThreadMemory:
 
         Args:
             key: The thread.
-            before: What an operation began with that found the thread gone; if something else is known by now, it is
+            before: The snapshot of the operation that found the thread gone; if another one is known by now, that is
                 kept.
         """
         with self._lock:
@@ -215,7 +216,7 @@ class ThreadMemory:
             self._drop_state(key)
 
     def _known(self, key: ThreadKey) -> Snapshot:
-        """What is known of a thread, but for its state. What nobody knows has a stamp too, below 1."""
+        """What is known of a thread, without its state. A thread of which nothing is known has a stamp too, below 1."""
         known = self._threads.get(key)
         if known is not None:
             return known

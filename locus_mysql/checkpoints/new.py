@@ -33,10 +33,10 @@ class NewCheckpoint:
             `InvalidInput`.
         search_text: From the delta, the text to index and whether it only adds to the parent's.
         checkpoint_id: Its id; a random one if None. An id that exists moves to the new state.
-        metadata: For queries.
-        provisional: Whether a later save will supersede it, and it be deleted then.
+        metadata: What it can be found by: a dict of JSON values.
+        provisional: Whether a later save will supersede it and delete it.
         oldest_at: When the state's first exchange began, as text in UTC, if that is known.
-        token: The token that its row shall have, 16 random bytes; drawn if None.
+        token: The token of its row, 16 random bytes; drawn if None.
     """
 
     encode: Callable[[object], Encoded]

@@ -50,12 +50,12 @@ class QueryOperations(OperationsBase):
         """Ids of threads that match a glob, most recently saved first. One round trip."""
         check_text(pattern, "Pattern")
         limit, offset = check_limit(limit), check_limit(offset, "offset")
-        (found,) = yield Batch.of(self.sql.threads.list(tenant, pattern, limit, offset))
+        (found,) = yield Batch.query(self.sql.threads.list(tenant, pattern, limit, offset))
         return [cast(str, row[0]) for row in found.rows]
 
     def count(self, tenant: str, pattern: str = "*") -> Operation[int]:
         """How many threads match a glob. One round trip."""
-        (found,) = yield Batch.of(self.sql.threads.count(tenant, check_text(pattern, "Pattern")))
+        (found,) = yield Batch.query(self.sql.threads.count(tenant, check_text(pattern, "Pattern")))
         return cast(int, found.rows[0][0])
 
     def get_metadata(
@@ -77,7 +77,7 @@ class QueryOperations(OperationsBase):
         matches: list[CheckpointInfo] = []
         offset, size = 0, limit
         while len(matches) < limit:
-            (found,) = yield Batch.of(self.sql.queries.find_by_metadata(tenant, keys, size, offset))
+            (found,) = yield Batch.query(self.sql.queries.find_by_metadata(tenant, keys, size, offset))
             infos = readable(checkpoint_info, found.rows)
             matches += [info for info in infos if _holds(info["metadata"], key, value)]
             if len(found.rows) < size:
@@ -136,10 +136,15 @@ class QueryOperations(OperationsBase):
         if not query.strip() or not limit:
             return []
         find = self.sql.queries.search(tenant, query, parts_of(query), limit * 4 + 20)
+        index = self.sql.queries.index_pending(INDEXED_PER_SEARCH)
         try:
-            _, found = yield Batch((self.sql.queries.index_pending(INDEXED_PER_SEARCH), find), atomic=False)
+            if self.config.reads == "primary":
+                _, found = yield Batch((index, find), atomic=False)
+            else:  # first the primary, then a secondary that has that as well
+                yield Batch.of(index)
+                (found,) = yield Batch.query(find)
         except (ReadOnlyServer, PrivilegeMissing):  # a replica, say: what the primary has indexed by now is found
-            (found,) = yield Batch.of(find)
+            (found,) = yield Batch.query(find)
         hits: dict[tuple[str, str], SearchHit] = {}
         for thread_id, checkpoint_id, created_at, score, text in found.rows:
             place = cast(str, thread_id), cast(str, checkpoint_id)
@@ -155,7 +160,7 @@ class QueryOperations(OperationsBase):
 
     def list_with_metadata(self, tenant: str, limit: int = 100) -> Operation[list[CheckpointInfo]]:
         """The newest checkpoint of each thread, most recently saved first. One round trip."""
-        (found,) = yield Batch.of(self.sql.queries.list_with_metadata(tenant, check_limit(limit)))
+        (found,) = yield Batch.query(self.sql.queries.list_with_metadata(tenant, check_limit(limit)))
         return list(readable(checkpoint_info, found.rows))
 
     def history(self, tenant: str, thread_id: str, limit: int = 100) -> Operation[list[HistoryEntry]]:
@@ -169,7 +174,7 @@ class QueryOperations(OperationsBase):
         """What a thread, or all of a tenant's, takes on the server. One round trip that reads every row's header."""
         if thread_id is not None:
             check_thread_id(thread_id)
-        (found,) = yield Batch.of(self.sql.queries.disk_usage(tenant, thread_id))
+        (found,) = yield Batch.query(self.sql.queries.disk_usage(tenant, thread_id))
         threads, named, rows, payload, text, metadata = (int(cast(int, value)) for value in found.rows[0])
         return DiskUsage(
             threads=threads,

@@ -33,7 +33,7 @@ _TRIES = 10
 
 
 class SavingOperations(CleaningOperations):
-    """What is done to one thread."""
+    """The operations on one thread."""
 
     def save(
         self, tenant: str, thread_id: str, new: NewCheckpoint, condition: Condition = NOTHING_EXPECTED
@@ -46,11 +46,12 @@ class SavingOperations(CleaningOperations):
             new: The state.
             condition: What the save relies on, beside the turn on the thread that the call is in, if it is in one.
 
-        One round trip. Another one if somebody else wrote to the thread since this process knew it; if then the row it
-        would build on is gone; if the id of a provisional state exists; and now and then for housekeeping.
+        One round trip; another one if somebody else wrote to the thread since this process last saw it, if the row that
+        the state would build on is gone by then, if the id of a provisional state exists already, and now and then for
+        housekeeping.
 
         Raises:
-            Conflict: Another checkpoint is the newest than the condition says.
+            Conflict: The thread's newest checkpoint is not the one that the condition names.
             TurnLost: The turn that the call is in is over.
         """
         check_thread_id(thread_id)
@@ -96,7 +97,7 @@ class SavingOperations(CleaningOperations):
             except Duplicate as error:
                 if error.key == "named" and not replaces:
                     replaces, known_version = True, None
-                elif error.key == "PRIMARY" and not adopted:  # rows are in the way that no thread's row tells of
+                elif error.key == "PRIMARY" and not adopted:  # rows without a thread's row are in the way
                     adopted, known_version, lineage = True, None, ()
                     yield Batch.of(self.sql.threads.adopt(tenant, thread_id, os.urandom(16), self.ttl_us))
                 else:
@@ -195,10 +196,12 @@ class SavingOperations(CleaningOperations):
     def _check_condition(
         self, key: ThreadKey, condition: Condition, token: bytes, undone: Outdated | Results
     ) -> Operation[None]:
-        """After a write was undone: was it for its condition? If so, also one that arrives late finds nothing to do.
+        """After a write was undone, raise what its condition says, if that was the reason.
+
+        Its token is settled then, so that a copy of its packet that arrives late does nothing either.
 
         Raises:
-            Conflict: Another checkpoint is the newest.
+            Conflict: The thread's newest checkpoint is not the one that the condition names.
             TurnLost: The turn is over.
         """
         problem = yield from self._broken(key, condition)
@@ -207,7 +210,7 @@ class SavingOperations(CleaningOperations):
             raise problem
 
     def _broken(self, key: ThreadKey, condition: Condition) -> Operation[Conflict | TurnLost | None]:
-        """What is not as a condition says, if anything."""
+        """The error that says in what a condition does not hold; None if it holds."""
         turns, lease = self.sql.turns, condition.lease
         expected = condition.newest_token
         known = expected if isinstance(expected, bytes) else b""
@@ -236,9 +239,9 @@ class SavingOperations(CleaningOperations):
     def load(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[EncodedState | None]:
         """A checkpoint's state, or the newest; None if there is none.
 
-        One round trip; a second one if another process wrote to a thread whose newest checkpoint this process knew, and
-        is not known to do so; if the newest checkpoint was deleted; or if the state builds on more rows than one
-        statement reads.
+        One round trip; a second one if another process, for the first time, wrote to a thread whose newest checkpoint
+        this process knew; if the newest checkpoint was deleted; or if the state builds on more rows than one statement
+        reads.
         """
         found = yield from self.load_row(tenant, thread_id, checkpoint_id)
         return None if found is None else found[0]
@@ -332,10 +335,8 @@ class SavingOperations(CleaningOperations):
     def delete(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Delete a checkpoint, or a thread; True if there was one. One round trip.
 
-        Within a turn on the thread, the turn goes on; somebody else's is lost when the thread goes.
-
-        States that build on a deleted checkpoint stay whole. A thread goes also if it has expired, but is not counted
-        as one that was there.
+        A turn on the thread that the call is in goes on; the turn of somebody else is lost with the thread. States that
+        build on a deleted checkpoint stay whole. A thread that has expired is deleted as well, but the answer is False.
         """
         check_thread_id(thread_id)
         if checkpoint_id is None:
@@ -407,7 +408,7 @@ class SavingOperations(CleaningOperations):
         return unnamed.affected > 0
 
     def _settle_late(self, outcome: Outdated | Results, tenant: str, token: bytes) -> Operation[None]:
-        """Where nothing was found to do: see to it that a first try that arrives late finds nothing to do either."""
+        """After a write that found nothing to do: make sure that a first try which arrives late does nothing either."""
         if outcome.fate_unknown:
             yield Batch((self.sql.settled.settle(tenant, token),), self.sql.settled.find(tenant, token))
 
@@ -436,7 +437,7 @@ class SavingOperations(CleaningOperations):
                 landed=landed,
             )
         except Duplicate as error:
-            if error.table == self.sql.names["checkpoints"]:  # rows that no thread's row tells of: now it does
+            if error.table == self.sql.names["checkpoints"]:  # rows without a thread's row: now they have one
                 yield Batch.of(self.sql.threads.adopt(tenant, destination, os.urandom(16), self.ttl_us))
             raise ThreadExists(
                 f"Thread {destination!r} has checkpoints already; delete it first or copy to another id."

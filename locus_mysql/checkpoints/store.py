@@ -71,7 +71,7 @@ class StoreOperations:
             The checkpoint's id.
 
         Raises:
-            Conflict: Another checkpoint is the newest than the one expected; both are named.
+            Conflict: The thread's newest checkpoint is not the one expected; the error names both.
             TurnLost: The `turn` that the call is in is over.
             InvalidInput: An argument cannot be stored exactly.
             StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
@@ -86,14 +86,15 @@ class StoreOperations:
         return (yield from self.checkpoints.save(self._tenant, thread_id, new, expecting(expected)))
 
     def place(self, thread_id: str) -> ThreadKey:
-        """Where a thread is: its tenant and its id."""
+        """The key of a thread: its tenant and its id."""
         return self._tenant, check_thread_id(thread_id)
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[State | None]:
         """The state of a checkpoint, or of the newest of a thread; None if there is none.
 
         Raises:
-            CorruptCheckpoint: A row of it was changed or is gone, or it is not a state. Names row and thread.
+            CorruptCheckpoint: One of its rows was changed or is gone, or what it holds is not a state. The error names
+                the row and the thread.
         """
         found = yield from self.checkpoints.load(self._tenant, thread_id, checkpoint_id)
         return None if found is None else decode_state_text(found.text(), thread_id)
@@ -216,24 +217,42 @@ class CheckpointStore(AsyncTurns[StoreOperations]):
         database, config, owned = share(where, options)
         super().__init__(StoreOperations(config), database, owned=owned)
 
-    save = awaited(StoreOperations.save)
-    load = awaited(StoreOperations.load)
-    exists = awaited(StoreOperations.exists)
-    delete = awaited(StoreOperations.delete)
-    list_checkpoints = awaited(StoreOperations.list_checkpoints)
-    history = awaited(StoreOperations.history)
-    list_threads = awaited(StoreOperations.list_threads)
-    count = awaited(StoreOperations.count)
-    copy_thread = awaited(StoreOperations.copy_thread)
-    get_metadata = awaited(StoreOperations.get_metadata)
-    query_by_metadata = awaited(StoreOperations.query_by_metadata)
-    search = awaited(StoreOperations.search)
-    search_data = awaited(StoreOperations.search_data)
-    list_with_metadata = awaited(StoreOperations.list_with_metadata)
-    get_disk_usage = awaited(StoreOperations.get_disk_usage)
-    health_check = awaited(StoreOperations.health_check)
-    vacuum = awaited(StoreOperations.vacuum)
-    forget_tenant = awaited(StoreOperations.forget_tenant)
+    @awaited(StoreOperations.save)
+    def save(self) -> None: ...
+    @awaited(StoreOperations.load)
+    def load(self) -> None: ...
+    @awaited(StoreOperations.exists)
+    def exists(self) -> None: ...
+    @awaited(StoreOperations.delete)
+    def delete(self) -> None: ...
+    @awaited(StoreOperations.list_checkpoints)
+    def list_checkpoints(self) -> None: ...
+    @awaited(StoreOperations.history)
+    def history(self) -> None: ...
+    @awaited(StoreOperations.list_threads)
+    def list_threads(self) -> None: ...
+    @awaited(StoreOperations.count)
+    def count(self) -> None: ...
+    @awaited(StoreOperations.copy_thread)
+    def copy_thread(self) -> None: ...
+    @awaited(StoreOperations.get_metadata)
+    def get_metadata(self) -> None: ...
+    @awaited(StoreOperations.query_by_metadata)
+    def query_by_metadata(self) -> None: ...
+    @awaited(StoreOperations.search)
+    def search(self) -> None: ...
+    @awaited(StoreOperations.search_data)
+    def search_data(self) -> None: ...
+    @awaited(StoreOperations.list_with_metadata)
+    def list_with_metadata(self) -> None: ...
+    @awaited(StoreOperations.get_disk_usage)
+    def get_disk_usage(self) -> None: ...
+    @awaited(StoreOperations.health_check)
+    def health_check(self) -> None: ...
+    @awaited(StoreOperations.vacuum)
+    def vacuum(self) -> None: ...
+    @awaited(StoreOperations.forget_tenant)
+    def forget_tenant(self) -> None: ...
 
 
 class SyncCheckpointStore(SyncTurns[StoreOperations]):
@@ -250,21 +269,39 @@ class SyncCheckpointStore(SyncTurns[StoreOperations]):
         database, config, owned = share(where, options)
         super().__init__(StoreOperations(config), database, owned=owned)
 
-    save = blocking(StoreOperations.save)
-    load = blocking(StoreOperations.load)
-    exists = blocking(StoreOperations.exists)
-    delete = blocking(StoreOperations.delete)
-    list_checkpoints = blocking(StoreOperations.list_checkpoints)
-    history = blocking(StoreOperations.history)
-    list_threads = blocking(StoreOperations.list_threads)
-    count = blocking(StoreOperations.count)
-    copy_thread = blocking(StoreOperations.copy_thread)
-    get_metadata = blocking(StoreOperations.get_metadata)
-    query_by_metadata = blocking(StoreOperations.query_by_metadata)
-    search = blocking(StoreOperations.search)
-    search_data = blocking(StoreOperations.search_data)
-    list_with_metadata = blocking(StoreOperations.list_with_metadata)
-    get_disk_usage = blocking(StoreOperations.get_disk_usage)
-    health_check = blocking(StoreOperations.health_check)
-    vacuum = blocking(StoreOperations.vacuum)
-    forget_tenant = blocking(StoreOperations.forget_tenant)
+    @blocking(StoreOperations.save)
+    def save(self) -> None: ...
+    @blocking(StoreOperations.load)
+    def load(self) -> None: ...
+    @blocking(StoreOperations.exists)
+    def exists(self) -> None: ...
+    @blocking(StoreOperations.delete)
+    def delete(self) -> None: ...
+    @blocking(StoreOperations.list_checkpoints)
+    def list_checkpoints(self) -> None: ...
+    @blocking(StoreOperations.history)
+    def history(self) -> None: ...
+    @blocking(StoreOperations.list_threads)
+    def list_threads(self) -> None: ...
+    @blocking(StoreOperations.count)
+    def count(self) -> None: ...
+    @blocking(StoreOperations.copy_thread)
+    def copy_thread(self) -> None: ...
+    @blocking(StoreOperations.get_metadata)
+    def get_metadata(self) -> None: ...
+    @blocking(StoreOperations.query_by_metadata)
+    def query_by_metadata(self) -> None: ...
+    @blocking(StoreOperations.search)
+    def search(self) -> None: ...
+    @blocking(StoreOperations.search_data)
+    def search_data(self) -> None: ...
+    @blocking(StoreOperations.list_with_metadata)
+    def list_with_metadata(self) -> None: ...
+    @blocking(StoreOperations.get_disk_usage)
+    def get_disk_usage(self) -> None: ...
+    @blocking(StoreOperations.health_check)
+    def health_check(self) -> None: ...
+    @blocking(StoreOperations.vacuum)
+    def vacuum(self) -> None: ...
+    @blocking(StoreOperations.forget_tenant)
+    def forget_tenant(self) -> None: ...

@@ -12,16 +12,23 @@ from ..config import MySQLConfig
 from ..database.database import Database
 from ..dialect import Schema
 from ..dialect.checkpoints.tables import INFIXES
+from ..dialect.memories.filters import Condition
+from ..dialect.memories.ranges import Range
 from ..engine.bootstrap import has_tables
 from ..engine.operation import Operation
 from ..errors import SchemaMismatch
+from ..memories.caring import Waste
+from ..memories.store import MemoryProcedures
 from ..versions.saver import SaverOperations
 from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, options_of
-from .tables import add_family
+from .tables import THREADED, add_family
+
+#: The family that has no checkpoints.
+MEMORIES = "memories"
 
 
 class Store(Protocol):
-    """What every family offers to an operator, whatever its rows hold."""
+    """What every family of checkpoints offers to an operator, whatever its rows hold."""
 
     @property
     def schema(self) -> Schema:
@@ -36,11 +43,14 @@ class Store(Protocol):
 
 def add_vacuum(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``vacuum``."""
-    parser.add_argument("--older-than-days", type=float, required=True, metavar="DAYS")
+    parser.add_argument(
+        "--older-than-days", type=float, metavar="DAYS", help="of checkpoints; not needed with --family memories"
+    )
+    parser.set_defaults(complain=parser.error)
     add_connection(parser)
     add_tenant(parser)
     add_prefix(parser)
-    add_family(parser)
+    add_family(parser, (*THREADED, MEMORIES))
 
 
 def add_health(parser: argparse.ArgumentParser) -> None:
@@ -48,23 +58,33 @@ def add_health(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
     add_tenant(parser)
     add_prefix(parser)
-    add_family(parser)
+    add_family(parser, (*THREADED, MEMORIES))
 
 
 def vacuum(arguments: argparse.Namespace) -> int:
-    """Remove old checkpoints; makes no tables."""
+    """Remove old checkpoints, and what nobody needs of long-term memory; makes no tables."""
+    if arguments.older_than_days is None and arguments.family != MEMORIES:
+        arguments.complain("the following arguments are required: --older-than-days")
     config = MySQLConfig.from_env(**options_of(arguments), ddl_mode="validate")
 
-    async def run() -> int:
+    async def run() -> tuple[int, list[str], Waste | None]:
         async with Database(config) as database:
+            engine = database.asynchronous
             removed = 0
-            for store in await _stores_there(database, arguments.family):
+            stores, memories = await _there(database, arguments.family)
+            for store in stores:
                 vacuuming = store.vacuum(arguments.older_than_days)
-                removed += await database.asynchronous.run(vacuuming, store.schema, config.ddl_mode)
-            return removed
+                removed += await engine.run(vacuuming, store.schema, config.ddl_mode)
+            waste = None
+            if memories is not None:
+                waste = await engine.run(memories.caring.vacuum(config.tenant), memories.schema, config.ddl_mode)
+            return removed, [store.schema.family for store in stores], waste
 
-    removed = asyncio.run(run())
-    print(f"Removed {removed} checkpoint{'' if removed == 1 else 's'}.")
+    removed, families, waste = asyncio.run(run())
+    if families:
+        print(f"Removed {_counted(removed, 'checkpoint')} of {', '.join(families)}.")
+    if waste is not None:
+        print(f"Removed {_told(waste)} of {MEMORIES}.")
     return OK
 
 
@@ -84,30 +104,50 @@ def health(arguments: argparse.Namespace) -> int:
             print(f"server   MySQL {found['server_version']} at {where}, through {config.driver}")
             print(f"answers  in {answer_ms:.1f} ms")
             print(f"writes   {'refused: the server is read-only' if found['read_only'] else 'accepted'}")
-            there = await _stores_there(database, arguments.family)
+            there, memories = await _there(database, arguments.family)
             print(f"tables   in database {config.database}, prefix {config.table_prefix!r}")
             for store in there:
                 threads = await engine.run(store.count(), store.schema, config.ddl_mode)
                 print(f"threads  {threads} of tenant {config.tenant!r}, family {store.schema.family}")
+            if memories is not None:
+                counting = memories.reading.count(config.tenant, Range(b""), Condition())
+                items = await engine.run(counting, memories.schema, config.ddl_mode)
+                waste = await engine.run(memories.caring.waste(config.tenant))
+                print(f"items    {items} of tenant {config.tenant!r}, family {memories.schema.family}")
+                print(f"waste    {_told(waste)}")
             return FAILED if found["read_only"] else OK
 
     return asyncio.run(run())
 
 
-async def _stores_there(database: Database, family: str | None) -> list[Store]:
-    """The operations of the families whose tables are there.
+async def _there(database: Database, family: str | None) -> tuple[list[Store], MemoryProcedures | None]:
+    """The operations of the families whose tables are there: of checkpoints, and of long-term memory.
 
     Raises:
         SchemaMismatch: There are none.
     """
     stores: list[Store] = [StoreOperations(database.config, kind) for kind in INFIXES]
     stores.append(SaverOperations(database.config))
-    asked = [store for store in stores if family in {None, store.schema.family}]
-    there = [store for store in asked if await database.asynchronous.run(has_tables(store.schema))]
+    memories = MemoryProcedures(database.config)
+    schemas = [*(store.schema for store in stores), memories.schema]
+    asked = [schema for schema in schemas if family in {None, schema.family}]
+    there = [schema for schema in asked if await database.asynchronous.run(has_tables(schema))]
     if not there:
-        missing = " and no ".join(map(repr, asked[0].schema.names))
+        missing = " and no ".join(map(repr, asked[0].names))
         raise SchemaMismatch(
             f"Database {database.config.database!r} has no table {missing}: nothing was saved there yet, or with "
             "another --prefix. The first save makes the tables; so do the statements of `python -m locus_mysql schema`."
         )
-    return there
+    return [store for store in stores if store.schema in there], memories if memories.schema in there else None
+
+
+def _told(waste: Waste) -> str:
+    """What nobody needs, in words."""
+    return (
+        f"{_counted(waste.expired, 'expired item')}, embeddings of {_counted(waste.loose, 'missing item')}, "
+        f"{_counted(waste.removed, 'mark')} of removed embeddings and {_counted(waste.tokens, 'token')} of writes"
+    )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""``import-locus`` and ``import-langgraph``: moving over from other stores."""
+"""The commands whose names begin with ``import-``: moving over from other stores."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import asyncio
 import sys
 
 from ..config import MySQLConfig
+from ..integrations.memu.importing import MemuImport
 from ..integrations.sdk import need_locus
 from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, need_langgraph, options_of
 
@@ -30,13 +31,24 @@ def add_import_langgraph(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="only say what would be copied")
 
 
+def add_import_memu(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``import-memu``."""
+    add_import_langgraph(parser)
+    parser.add_argument(
+        "--scope",
+        default="user_id",
+        metavar="FIELDS",
+        help="the fields of memU's user model, joined by commas (user_id)",
+    )
+
+
 def import_locus(arguments: argparse.Namespace) -> int:
     """Copy the threads and checkpoints of Locus' built-in MySQL backend."""
     need_locus("The import")
     from ..integrations.locus.importing import LocusImport
 
     source, target = _from_and_to(arguments)
-    copying = LocusImport(source, target, table=arguments.table, dry_run=arguments.dry_run, tell=_tell)
+    copying = LocusImport(source, target, table=arguments.table, dry_run=arguments.dry_run, tell=tell)
     summary = asyncio.run(copying.run())
     print(summary)
     return OK if summary.complete else FAILED
@@ -48,7 +60,27 @@ def import_langgraph(arguments: argparse.Namespace) -> int:
     from ..integrations.langgraph.importing import LangGraphImport
 
     source, target = _from_and_to(arguments)
-    summary = asyncio.run(LangGraphImport(source, target, dry_run=arguments.dry_run, tell=_tell).run())
+    summary = asyncio.run(LangGraphImport(source, target, dry_run=arguments.dry_run, tell=tell).run())
+    print(summary)
+    return OK if summary.complete else FAILED
+
+
+def import_langgraph_store(arguments: argparse.Namespace) -> int:
+    """Copy the items of the store of the package langgraph-checkpoint-mysql."""
+    need_langgraph("The import")
+    from ..integrations.langgraph.importing_store import LangGraphStoreImport
+
+    source, target = _from_and_to(arguments)
+    summary = asyncio.run(LangGraphStoreImport(source, target, dry_run=arguments.dry_run, tell=tell).run())
+    print(summary)
+    return OK if summary.complete else FAILED
+
+
+def import_memu(arguments: argparse.Namespace) -> int:
+    """Copy the records of memU's unmerged MySQL pull request."""
+    source, target = _from_and_to(arguments)
+    scope = list(filter(None, arguments.scope.split(",")))
+    summary = asyncio.run(MemuImport(source, target, scope=scope, dry_run=arguments.dry_run, tell=tell).run())
     print(summary)
     return OK if summary.complete else FAILED
 
@@ -59,5 +91,6 @@ def _from_and_to(arguments: argparse.Namespace) -> tuple[MySQLConfig, MySQLConfi
     return source, target
 
 
-def _tell(text: str) -> None:
+def tell(text: str) -> None:
+    """Say something beside the output."""
     print(text, file=sys.stderr, flush=True)

@@ -10,7 +10,16 @@ from .. import __version__
 from ..errors import LocusMySQLError
 from .arguments import FAILED, Parser
 from .care import add_health, add_vacuum, health, vacuum
-from .imports import add_import_langgraph, add_import_locus, import_langgraph, import_locus
+from .imports import (
+    add_import_langgraph,
+    add_import_locus,
+    add_import_memu,
+    import_langgraph,
+    import_langgraph_store,
+    import_locus,
+    import_memu,
+)
+from .memory import add_memory, memory
 from .showing import add_demo, add_server, demo, server
 from .signals import StopRequested, stop_signals_raise
 from .tables import add_grants, add_schema, grants, schema
@@ -23,7 +32,14 @@ COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], Callable[[argpars
     "grants": (grants, add_grants, "print the GRANT statements that an account needs"),
     "import-locus": (import_locus, add_import_locus, "copy the checkpoints of Locus' built-in MySQL backend"),
     "import-langgraph": (import_langgraph, add_import_langgraph, "copy the checkpoints of langgraph-checkpoint-mysql"),
-    "vacuum": (vacuum, add_vacuum, "remove checkpoints older than some days, never a live thread's newest"),
+    "import-langgraph-store": (
+        import_langgraph_store,
+        add_import_langgraph,
+        "copy the items of langgraph-checkpoint-mysql's store",
+    ),
+    "import-memu": (import_memu, add_import_memu, "copy the records of memU's unmerged MySQL pull request"),
+    "memory": (memory, add_memory, "export long-term memory to a file of JSON lines, or import one"),
+    "vacuum": (vacuum, add_vacuum, "remove checkpoints older than some days, and expired items"),
     "health": (health, add_health, "say whether the server answers, takes writes and has the tables"),
 }
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import create_model
 
 from ..config import MySQLConfig
 from ..dialect import Schema
@@ -11,6 +15,8 @@ from ..dialect.checkpoints.tables import INFIXES, checkpoint_schema
 from ..dialect.memories.tables import memory_schema
 from ..dialect.versions.tables import versions_schema
 from ..errors import UsageError
+from ..integrations.memu.database import own_prefix
+from ..integrations.memu.operations import MemuStore
 from .arguments import OK, add_prefix, options_of
 
 #: The families of tables, and whose they are.
@@ -20,15 +26,26 @@ FAMILIES = {
     "current": "MySQLBackend",
     "versions": "MySQLCheckpointSaver, and LangGraph's savers",
     "memories": "MemoryStore, MySQLMemory, and LangGraph's stores",
+    "memu": "MemuDatabase, with a column for each --scope; only if asked for",
 }
+
+#: Of these, those that hold threads.
+THREADED = ("agents", "dicts", "current", "versions")
 
 _ACCOUNT = re.compile(r"'[^'\\\x00-\x1f]{1,32}'@'[^'\\\x00-\x1f]{1,255}'")
 
 
-def add_family(parser: argparse.ArgumentParser) -> None:
+def add_family(parser: argparse.ArgumentParser, families: Sequence[str] = tuple(FAMILIES)) -> None:
     """Which family of tables."""
-    known = ", ".join(f"{name} ({store})" for name, store in FAMILIES.items())
-    parser.add_argument("--family", choices=tuple(FAMILIES), help=f"only these tables: {known}")
+    known = ", ".join(f"{name} ({FAMILIES[name]})" for name in families)
+    parser.add_argument("--family", choices=families, help=f"only these tables: {known}")
+    if "memu" in families:
+        parser.add_argument(
+            "--scope",
+            metavar="FIELDS",
+            default="user_id",
+            help="the fields of memU's user model that are texts, joined by commas; by default memU's own, user_id",
+        )
 
 
 def add_schema(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +69,7 @@ def add_grants(parser: argparse.ArgumentParser) -> None:
 
 def schema(arguments: argparse.Namespace) -> int:
     """Print the statements that make the tables; connects to nothing."""
-    for family in schemas(MySQLConfig.from_env(**options_of(arguments)), arguments.family):
+    for family in schemas(MySQLConfig.from_env(**options_of(arguments)), arguments.family, arguments.scope):
         for statement in family.create():
             print(f"{statement.sql};")
     return OK
@@ -65,16 +82,30 @@ def grants(arguments: argparse.Namespace) -> int:
         raise UsageError(f"An account is written as 'name'@'host', each in single quotes, not {account[:80]!r}.")
     config = MySQLConfig.from_env(**options_of(arguments), database=arguments.database)
     if arguments.create:
-        print(f"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `{config.database}`.* TO {account};")
+        more = ", REFERENCES" if arguments.family == "memu" else ""  # its tables have foreign keys
+        print(f"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE{more} ON `{config.database}`.* TO {account};")
         return OK
-    for family in schemas(config, arguments.family):
+    for family in schemas(config, arguments.family, arguments.scope):
         for grant in family.grants(config.database, account):
             print(f"{grant};")
     return OK
 
 
-def schemas(config: MySQLConfig, family: str | None = None) -> list[Schema]:
-    """The tables of one family, or of all."""
+def schemas(config: MySQLConfig, family: str | None = None, scope: str = "user_id") -> list[Schema]:
+    """The tables of one family; or of all but memU's, whose columns depend on its user model.
+
+    Args:
+        config: Has the prefix.
+        family: Its name.
+        scope: The text fields of memU's user model, joined by commas.
+    """
+    if family == "memu":
+        fields: dict[str, Any] = dict.fromkeys(filter(None, scope.split(",")), (str | None, None))
+        model = create_model("UserModel", **fields)
+        try:
+            return [MemuStore(own_prefix(config), model, 0).schema]
+        except TypeError as error:
+            raise UsageError(str(error)) from None
     schemas = [
         checkpoint_schema(config.table_prefix, kind, search=config.search, search_parser=config.search_parser)
         for kind in INFIXES

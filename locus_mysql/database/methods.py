@@ -1,11 +1,18 @@
-"""Turning operations into methods: the same operation, awaited or blocking."""
+"""Turning operations into methods: the same operation, awaited or blocking.
+
+    class CheckpointStore(AsyncStore[StoreOperations]):
+        @awaited(StoreOperations.save)
+        def save(self) -> None: ...
+
+Signature and documentation are the operation's; the definition gives the name that type checkers show in errors.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, get_args, get_type_hints
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, get_args, get_type_hints
 
 from ..engine.operation import Operation
 
@@ -13,6 +20,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 O = TypeVar("O")  # noqa: E741 - the class that holds the operations
 OCovariant = TypeVar("OCovariant", covariant=True)
+
+#: A definition without a body: it gives a method its name.
+Named: TypeAlias = Callable[[Any], None]
 
 
 class AwaitsOperations(Protocol[OCovariant]):
@@ -35,25 +45,32 @@ class BlocksForOperations(Protocol[OCovariant]):
 
 def awaited(
     operation: Callable[Concatenate[O, P], Operation[T]],
-) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """A coroutine method that runs an operation, with its name, signature and documentation."""
+) -> Callable[[Named], Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]]:
+    """Make of a definition the coroutine method that runs an operation."""
 
     async def method(self: AwaitsOperations[O], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._run(operation(self._operations, *args, **kwargs))
 
-    return dressed(method, operation)
+    return in_place_of_the_definition(dressed(method, operation))
 
 
-def blocking(operation: Callable[Concatenate[O, P], Operation[T]]) -> Callable[Concatenate[Any, P], T]:
-    """A method that runs an operation and waits for it, with its name, signature and documentation."""
+def blocking(
+    operation: Callable[Concatenate[O, P], Operation[T]],
+) -> Callable[[Named], Callable[Concatenate[Any, P], T]]:
+    """Make of a definition the method that runs an operation and waits for it."""
 
     def method(self: BlocksForOperations[O], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._run(operation(self._operations, *args, **kwargs))
 
-    return dressed(method, operation)
+    return in_place_of_the_definition(dressed(method, operation))
 
 
 M = TypeVar("M", bound=Callable[..., Any])
+
+
+def in_place_of_the_definition(method: M) -> Callable[[Named], M]:
+    """A decorator that puts a method in the place of a definition without a body."""
+    return lambda _: method
 
 
 def dressed(method: M, operation: Callable[..., Generator[Any, Any, Any]]) -> M:

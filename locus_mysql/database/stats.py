@@ -23,6 +23,8 @@ class Stats:
         retries: Batches sent again, after a lost connection, a deadlock or a lock wait.
         cache_hits: Loads of a newest state that a kept state helped: it still is the newest, or that builds on it.
         cache_misses: Other loads of a newest state.
+        vector_cache_hits: Searches by meaning by codes that the process keeps of the namespaces.
+        vector_cache_misses: Other searches by meaning, but for those among few embeddings, which need none.
         sent_bytes: Bytes of commands, before TLS; logging in is not counted.
         received_bytes: Bytes of answers, as those.
         synchronous: The pool of the synchronous stores.
@@ -38,6 +40,8 @@ class Stats:
     retries: int
     cache_hits: int
     cache_misses: int
+    vector_cache_hits: int
+    vector_cache_misses: int
     sent_bytes: int
     received_bytes: int
     synchronous: PoolState = field(default_factory=PoolState)
@@ -59,6 +63,8 @@ def stats_of(counters: Counters, blocking: SyncEngine | None, awaited: AsyncEngi
         retries=counters.retries,
         cache_hits=counters.cache_hits,
         cache_misses=counters.cache_misses,
+        vector_cache_hits=counters.vector_cache_hits,
+        vector_cache_misses=counters.vector_cache_misses,
         sent_bytes=counters.total.sent_bytes,
         received_bytes=counters.total.received_bytes,
         synchronous=synchronous,

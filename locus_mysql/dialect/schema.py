@@ -18,6 +18,12 @@ SELECT t.TABLE_NAME, t.TABLE_COMMENT,
  WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME IN ({names})
 """
 
+DESCRIBE_COLUMNS = """
+SELECT c.TABLE_NAME, c.COLUMN_NAME
+  FROM information_schema.COLUMNS c
+ WHERE c.TABLE_SCHEMA = DATABASE() AND c.TABLE_NAME IN ({names})
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -48,6 +54,21 @@ class NeededIndex:
 
 
 @dataclass(frozen=True, slots=True)
+class NeededColumn:
+    """A column that tables of the right layout may lack, as users choose some of their columns.
+
+    Args:
+        table: The table's name.
+        column: The column's name.
+        advice: What to do if it is not there.
+    """
+
+    table: str
+    column: str
+    advice: str = "Compare the table with what `python -m locus_mysql schema` prints."
+
+
+@dataclass(frozen=True, slots=True)
 class Schema:
     """Tables that belong together. A `Database` makes, or checks, each schema once.
 
@@ -57,12 +78,14 @@ class Schema:
         layout_version: Stands in the comment too; raised when a change of layout needs a migration.
         tables: The tables, in the order in which they are made.
         needed: Indexes that must be there.
+        columns: Columns that are looked for, where not all tables of a layout have the same.
     """
 
     family: str
     layout_version: int
     tables: tuple[Table, ...]
     needed: tuple[NeededIndex, ...] = ()
+    columns: tuple[NeededColumn, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -78,6 +101,11 @@ class Schema:
         """The name, the comment and the names of the indexes of each table that is there."""
         names = ", ".join(["%s"] * len(self.tables))
         return Statement(DESCRIBE.replace("{names}", names).strip(), self.names)
+
+    def describe_columns(self) -> Statement:
+        """Table and name of each column that is there."""
+        names = ", ".join(["%s"] * len(self.tables))
+        return Statement(DESCRIBE_COLUMNS.replace("{names}", names).strip(), self.names)
 
     def create(self) -> tuple[Statement, ...]:
         """Make the tables that are missing. Many processes may run this at once."""

@@ -20,3 +20,21 @@ NO_LONGER_WRITTEN = "this server takes no writes"
 ONLY_WHERE_WRITTEN = Statement(
     f"DO UUID_TO_BIN(IF(@@GLOBAL.read_only, '{NO_LONGER_WRITTEN}', '00000000000000000000000000000000'))"
 )
+
+#: Asked of a server that is to be read as a secondary, beside `MEMBERS`.
+READS = Statement("SELECT @@GLOBAL.read_only, @@GLOBAL.gtid_mode")
+
+#: What has been committed, which others may read, and what is being committed, which they may read already. In this
+#: order: what is committed between the two is in both.
+CARRIED_OUT = Statement("SELECT @@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_mode")
+
+#: Stands in the error by which `only_after` fails.
+LAGS = "this server lags behind"
+
+
+def only_after(gtids: str, wait_s: float) -> Statement:
+    """Fails on a server that has not carried these transactions out by the end of a wait; see `ONLY_WHERE_WRITTEN`."""
+    return Statement(
+        f"DO UUID_TO_BIN(IF(WAIT_FOR_EXECUTED_GTID_SET(%s, {wait_s:g}), '{LAGS}', '00000000000000000000000000000000'))",
+        (gtids,),
+    )

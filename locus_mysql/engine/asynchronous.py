@@ -4,27 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from ..config import ConnectionOptions, Endpoint
-from ..dialect import Schema
-from ..drivers.interface import AsyncConnection, DriverError, ServerError
+from ..dialect import Schema, Statement
+from ..dialect.servers import CARRIED_OUT
+from ..drivers.interface import AsyncConnection, DriverError, Result, ServerError
 from ..drivers.registry import find_driver
 from .at_fork import tell_at_fork
 from .bootstrap import DDLMode, ensure_schema
 from .counters import Counters, PoolState
 from .operation import Batch, Operation, Results, Undone
 from .pool import AsyncPool
+from .primary import PRIMARY
 from .retry import Retry, unexpected
+from .secondaries import SECONDARY, Question, Secondaries
+from .seen import Seen
 from .topology import Topology
 from .transaction import ROLLBACK, is_transaction, to_return, to_send
 
 T = TypeVar("T")
 
 
+class _Pools(NamedTuple):
+    """Those of one event loop."""
+
+    primary: AsyncPool
+    secondary: AsyncPool
+
+
 class AsyncEngine:
-    """Runs operations, in any number of tasks, threads and event loops, also after a fork. Each loop has its own pool.
+    """Runs operations, in any number of tasks, threads and event loops, also after a fork. Each loop has its own pools.
 
     Args:
         config: The options.
@@ -36,7 +47,8 @@ class AsyncEngine:
         self._counters = counters or Counters()
         self._driver = find_driver(config.driver)
         self._topology = Topology(config.endpoints)
-        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPool] = WeakKeyDictionary()
+        self._secondaries = Secondaries(config)
+        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pools] = WeakKeyDictionary()
         self._abandoned: list[object] = []
         self._lock = (
             threading.Lock()
@@ -72,16 +84,16 @@ class AsyncEngine:
         return self._topology.order()[0]
 
     def pools(self) -> tuple[PoolState, ...]:
-        """The state of each event loop's pool."""
+        """The state of each event loop's pool, and of that to secondaries, as one."""
         with self._lock:
             pools = list(self._pools.values())
-        return tuple(pool.state() for pool in pools)
+        return tuple(primary.state() + secondary.state() for primary, secondary in pools)
 
     async def close(self) -> None:
         """Close the connections. The next operation opens new ones."""
         here = asyncio.get_running_loop()
         with self._lock:
-            pools = list(self._pools.items())
+            pools = [(loop, pool) for loop, both in self._pools.items() for pool in both]
         for loop, pool in pools:
             if loop is here:
                 await pool.close()
@@ -121,43 +133,67 @@ class AsyncEngine:
             operation.close()
 
     async def _execute(self, batch: Batch, retry: Retry) -> Results:
+        self._secondaries.check(batch)
+        question = self._secondaries.question(batch)
+        if question is not None:
+            results = await self._ask_a_secondary(question)
+            if results is not None:
+                return results
+        seen = self._secondaries.seen
         retry.begin_batch()
         tested = False
         while True:
-            pool = self._pool()
+            pool = self._pool().primary
             try:
                 async with pool.connection(tested=tested) as connection:
                     self._reached = True
                     if retry.fate_unknown:
                         retry.check_deadline()
                         if batch.landed is not None:
-                            (found,) = await connection.execute((batch.landed,))
+                            (found,) = await _execute(connection, (batch.landed,), seen)
                             if found.rows:
                                 return Results((), {}, landed=found.rows[0])
-                    return await _carry_out(connection, batch, retry)
+                    return await _carry_out(connection, batch, retry, seen)
             except DriverError as error:
                 wait_s = retry.wait_after(error)
                 self._counters.retry()
             tested = True
             await asyncio.sleep(wait_s)
 
-    def _pool(self) -> AsyncPool:
-        """The running loop's pool. Pools of closed loops are dropped."""
+    async def _ask_a_secondary(self, question: Question) -> Results | None:
+        """What a secondary answers; None if it cannot, so that the primary is to."""
+        try:
+            async with self._pool().secondary.connection() as connection:
+                results = await question.ask_async(connection)
+        except DriverError as error:
+            self._secondaries.rest(error)
+            return None
+        self._secondaries.answered()
+        return results
+
+    def _pool(self) -> _Pools:
+        """The running loop's pools. Pools of closed loops are dropped."""
         loop = asyncio.get_running_loop()
-        pool = self._pools.get(loop)
-        if pool is None:
+        pools = self._pools.get(loop)
+        if pools is None:
             with self._lock:
                 for other, stale in list(self._pools.items()):
                     if other.is_closed():
-                        stale.abort()
+                        for pool in stale:
+                            pool.abort()
                         del self._pools[other]
-                pool = self._pools[loop] = AsyncPool(self._config, self._driver, self._topology, self._counters)
-        return pool
+                pools = self._pools[loop] = _Pools(
+                    *(
+                        AsyncPool(self._config, self._driver, self._topology, self._counters, role)
+                        for role in (PRIMARY, SECONDARY)
+                    )
+                )
+        return pools
 
 
-async def _carry_out(connection: AsyncConnection, batch: Batch, retry: Retry) -> Results:
+async def _carry_out(connection: AsyncConnection, batch: Batch, retry: Retry, seen: Seen | None) -> Results:
     try:
-        return to_return(batch, await connection.execute(to_send(batch)), fate_unknown=retry.fate_unknown)
+        return to_return(batch, await _execute(connection, to_send(batch), seen), fate_unknown=retry.fate_unknown)
     except ServerError:
         if is_transaction(batch) and not connection.closed:
             try:
@@ -165,3 +201,17 @@ async def _carry_out(connection: AsyncConnection, batch: Batch, retry: Retry) ->
             except DriverError:  # the transaction may still be open, and nobody else may go on in it
                 connection.abort()
         raise
+
+
+async def _execute(connection: AsyncConnection, statements: tuple[Statement, ...], seen: Seen | None) -> list[Result]:
+    """Send statements to the primary, and take note of what the answer shows if anybody wants to know."""
+    if seen is None:
+        return await connection.execute(statements)
+    begun = seen.begin()
+    try:
+        results = await connection.execute((*statements, CARRIED_OUT))
+    except BaseException:
+        seen.doubt()
+        raise
+    seen.learn(results.pop(), begun, primary=True)
+    return results

@@ -22,7 +22,7 @@ def ensure_schema(config: ConnectionOptions, schema: Schema, ddl_mode: DDLMode) 
         ddl_mode: ``create`` makes missing tables, ``validate`` only checks, ``off`` does neither.
 
     Raises:
-        SchemaMismatch: A table is missing, foreign, of another layout or family, or lacks an index.
+        SchemaMismatch: A table is missing, foreign, of another layout or family, or lacks an index or a column.
     """
     if ddl_mode == "off":
         return
@@ -36,11 +36,22 @@ def ensure_schema(config: ConnectionOptions, schema: Schema, ddl_mode: DDLMode) 
         for needed in schema.needed:
             if needed.index not in there[needed.table.casefold()][1].split(","):
                 raise SchemaMismatch(f"Table {needed.table!r} was made without index {needed.index!r}. {needed.advice}")
-        return
-    if ddl_mode == "validate":
+    elif ddl_mode == "validate":
         raise no_tables(config, missing)
-    for statement in schema.create():
-        yield Batch.of(statement)
+    else:
+        for statement in schema.create():
+            yield Batch.of(statement)
+    if schema.columns:
+        yield from _check_columns(schema)
+
+
+def _check_columns(schema: Schema) -> Operation[None]:
+    """Also of tables just made: another process, that needs other columns, may have been faster."""
+    (found,) = yield Batch.of(schema.describe_columns())
+    there = {(str(table).casefold(), str(column).casefold()) for table, column in found.rows}
+    for needed in schema.columns:
+        if (needed.table.casefold(), needed.column.casefold()) not in there:
+            raise SchemaMismatch(f"Table {needed.table!r} has no column {needed.column!r}. {needed.advice}")
 
 
 def has_tables(schema: Schema) -> Operation[bool]:

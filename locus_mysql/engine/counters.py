@@ -23,6 +23,9 @@ class PoolState:
     in_use: int = 0
     waiting: int = 0
 
+    def __add__(self, other: PoolState) -> PoolState:
+        return PoolState(self.open + other.open, self.in_use + other.in_use, self.waiting + other.waiting)
+
 
 class Counters:
     """Counts of what was done, by any number of threads and event loops. They only grow, and start anew in a fork."""
@@ -36,6 +39,7 @@ class Counters:
         self._lock = threading.Lock()
         self.opened = self.lost = self.retries = 0
         self.cache_hits = self.cache_misses = 0
+        self.vector_cache_hits = self.vector_cache_misses = 0
         self.total = Traffic()
 
     def add(self, connection: object) -> None:
@@ -72,3 +76,11 @@ class Counters:
                 self.cache_hits += 1
             else:
                 self.cache_misses += 1
+
+    def look_up_vectors(self, *, hit: bool) -> None:
+        """The nearest of many embeddings were asked for, and kept codes told them or did not."""
+        with self._lock:
+            if hit:
+                self.vector_cache_hits += 1
+            else:
+                self.vector_cache_misses += 1

@@ -11,7 +11,7 @@ import logging
 import re
 
 from ..drivers.interface import DriverError, ServerError
-from .topology import NoPrimary
+from .topology import NoPrimary, NoSecondary
 
 #: Opened: DEBUG. Closed for age or on request: DEBUG. Gone while idle: INFO. Lost in use: WARNING.
 CONNECTIONS = logging.getLogger("locus_mysql.connections")
@@ -43,7 +43,7 @@ _LONGEST = 300
 
 def told(error: BaseException) -> str:
     """What a log may say of an error. The server's words may quote data, and those of our errors name threads."""
-    if isinstance(error, NoPrimary):
+    if isinstance(error, NoPrimary | NoSecondary):
         return "; ".join(told(reason) for reason in error.reasons)
     if isinstance(error, ServerError):
         return f"error {error.errno}"

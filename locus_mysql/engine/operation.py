@@ -22,17 +22,34 @@ class Batch:
             finds a row, the batch is not repeated, and the operation is given that row as `Results.landed`.
         atomic: If False, each statement is a transaction of its own, and all are repeated if one of them fails.
         names: The places of the statements whose results the operation asks for by name.
+        feeds_no_save: Whether it only reads, and what no save goes on from. With ``reads="secondary"``, a secondary
+            may answer it.
     """
 
     statements: tuple[Statement, ...]
     landed: Statement | None = None
     atomic: bool = True
     names: Mapping[str, int] = field(default_factory=dict)
+    feeds_no_save: bool = False
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether nothing is changed by it."""
+        return all(statement.brings_rows for statement in self.statements)
 
     @classmethod
     def of(cls, *statements: Statement) -> Batch:
         """An atomic batch of these statements."""
         return cls(statements)
+
+    @classmethod
+    def query(cls, statement: Statement) -> Batch:
+        """A question about many threads that brings no states, so that no save goes on from the answer.
+
+        A state that a secondary gives may be older than one that another process has saved, and a save that goes on
+        from it would leave that out. So `of` is for what loads a state, and for what tells which one is the newest.
+        """
+        return cls((statement,), feeds_no_save=True)
 
     @classmethod
     def named(

@@ -1,8 +1,9 @@
 """Connections kept for reuse: one pool for threads, one for the tasks of an event loop.
 
-A connection is lent to one user at a time. What comes back in doubt is dropped, never reused. A connection that was
-idle for a while is pinged before it is lent; one in steady use never is. All are to one server: if that is found dead,
-or no longer the primary, all are dropped, so that no two calls pay for the same discovery.
+A connection is lent to one user at a time. One that comes back in doubt is dropped, never reused. A connection that
+was idle for a while is pinged before it is lent; one in steady use never is. All of them lead to the primary, or all to
+secondaries: when a server is found dead, or is no longer the primary, all are dropped, so that no two calls pay for the
+same discovery.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from ..errors import PoolTimeout
 from .connection_logs import TOO_OLD, log_closed, log_dropped, log_gone, log_loss, log_opened
 from .counters import Counters, PoolState
 from .failures import READ_ONLY
-from .primary import AsyncPrimary, SyncPrimary, connect, connect_async, replaced, replaced_async
+from .members import AsyncMember, Role, SyncMember
+from .primary import PRIMARY
 from .reaper import REAPER
 from .topology import Topology
 from .watch import AsyncWatch, SyncWatch
@@ -129,6 +131,7 @@ class SyncPool:
         driver: Opens connections.
         topology: What is known of the servers, if it is known to others too.
         counters: Where it is counted what happens, if others count there too.
+        role: Which of several servers the connections are to.
     """
 
     def __init__(
@@ -137,7 +140,9 @@ class SyncPool:
         driver: Driver,
         topology: Topology | None = None,
         counters: Counters | None = None,
+        role: Role = PRIMARY,
     ) -> None:
+        self._role = role
         self._process = os.getpid()
         self._idle: IdleConnections[SyncConnection] = IdleConnections(config)
         self._counters = counters or Counters()
@@ -271,7 +276,7 @@ class SyncPool:
                 self._keep(connection, opened_at)
                 return
             # Of many callers at once, only the first drops what is idle: the others might hit new connections.
-            if current and _condemns_server(error) and isinstance(connection, SyncPrimary):
+            if current and _condemns_server(error) and isinstance(connection, SyncMember):
                 self._topology.failed(connection.endpoint, error)
                 self._generation += 1
                 kept = self._idle.take_all()
@@ -310,7 +315,7 @@ class SyncPool:
 
     def _open(self) -> SyncConnection:
         began = time.perf_counter()
-        connection = connect(self._config, self._driver, self._topology)
+        connection = self._role.connect(self._config, self._driver, self._topology)
         self.reached = True
         self._counters.open_one()
         log_opened(connection, time.perf_counter() - began)
@@ -324,15 +329,16 @@ class SyncPool:
         return len(kept)
 
     def _begin(self, connection: SyncConnection) -> None:
-        if self._watch is not None and isinstance(connection, SyncPrimary):
+        if self._watch is not None and isinstance(connection, SyncMember):
             self._watch.begin(connection)
 
     def _end(self, connection: SyncConnection) -> None:
-        if self._watch is not None and isinstance(connection, SyncPrimary):
+        if self._watch is not None and isinstance(connection, SyncMember):
             self._watch.end(connection)
 
-    def _look_for_another(self, silent: SyncPrimary) -> None:
-        if self._watch is None or not replaced(self._config, self._driver, self._topology, silent.endpoint):
+    def _look_for_another(self, silent: SyncMember) -> None:
+        role = self._role
+        if self._watch is None or not role.gone(self._config, self._driver, self._topology, silent.endpoint):
             return
         with self._lock:
             self._generation += 1
@@ -350,6 +356,7 @@ class AsyncPool:
         driver: Opens connections.
         topology: What is known of the servers, if it is known to others too.
         counters: Where it is counted what happens, if others count there too.
+        role: Which of several servers the connections are to.
     """
 
     def __init__(
@@ -358,7 +365,9 @@ class AsyncPool:
         driver: Driver,
         topology: Topology | None = None,
         counters: Counters | None = None,
+        role: Role = PRIMARY,
     ) -> None:
+        self._role = role
         self._process = os.getpid()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._idle: IdleConnections[AsyncConnection] = IdleConnections(config)
@@ -497,7 +506,7 @@ class AsyncPool:
             return
         connection.abort()
         others = 0
-        if current and _condemns_server(error) and isinstance(connection, AsyncPrimary):
+        if current and _condemns_server(error) and isinstance(connection, AsyncMember):
             self._topology.failed(connection.endpoint, error)
             self._generation += 1
             others = self._drop_idle()
@@ -535,7 +544,7 @@ class AsyncPool:
 
     async def _open(self) -> AsyncConnection:
         began = time.perf_counter()
-        connection = await connect_async(self._config, self._driver, self._topology)
+        connection = await self._role.connect_async(self._config, self._driver, self._topology)
         self.reached = True
         self._counters.open_one()
         log_opened(connection, time.perf_counter() - began)
@@ -547,15 +556,16 @@ class AsyncPool:
         return len(kept)
 
     def _begin(self, connection: AsyncConnection) -> None:
-        if self._watch is not None and isinstance(connection, AsyncPrimary):
+        if self._watch is not None and isinstance(connection, AsyncMember):
             self._watch.begin(connection)
 
     def _end(self, connection: AsyncConnection) -> None:
-        if self._watch is not None and isinstance(connection, AsyncPrimary):
+        if self._watch is not None and isinstance(connection, AsyncMember):
             self._watch.end(connection)
 
-    async def _look_for_another(self, silent: AsyncPrimary) -> None:
-        if self._watch is None or not await replaced_async(self._config, self._driver, self._topology, silent.endpoint):
+    async def _look_for_another(self, silent: AsyncMember) -> None:
+        role, config = self._role, self._config
+        if self._watch is None or not await role.gone_async(config, self._driver, self._topology, silent.endpoint):
             return
         self._generation += 1
         self._drop_idle()

@@ -13,90 +13,32 @@ from contextlib import suppress
 from ..config import ConnectionOptions, Endpoint
 from ..dialect import Statement
 from ..dialect.servers import ONLY_WHERE_WRITTEN
-from ..drivers.interface import (
-    AsyncConnection,
-    Driver,
-    DriverError,
-    Result,
-    ServerError,
-    SyncConnection,
-)
+from ..drivers.interface import AsyncConnection, Driver, DriverError, Result, ServerError, SyncConnection
 from ..errors import LocusMySQLError
-from .topology import BRIEFLY_S, NoPrimary, NotAMember, Topology, as_read_only, check_answers
+from .members import AsyncMember, Role, SyncMember, brief
+from .topology import NoPrimary, NotAMember, Topology, as_read_only, check_answers
 
 
-class SyncPrimary:
+class SyncPrimary(SyncMember):
     """A connection that runs statements only while its server is the primary."""
-
-    def __init__(self, connection: SyncConnection, endpoint: Endpoint) -> None:
-        self._connection = connection
-        self.endpoint = endpoint
-        self.server_version = connection.server_version
-        self.max_allowed_packet = connection.max_allowed_packet
-        self.traffic = getattr(connection, "traffic", None)
-
-    @property
-    def closed(self) -> bool:
-        """See `SyncConnection.closed`."""
-        return self._connection.closed
 
     def execute(self, statements: Sequence[Statement]) -> list[Result]:
         """See `SyncConnection.execute`."""
         try:
-            return self._connection.execute((ONLY_WHERE_WRITTEN, *statements))[1:]
+            return self.connection.execute((ONLY_WHERE_WRITTEN, *statements))[1:]
         except ServerError as error:
             raise as_read_only(error, self.endpoint) from None
 
-    def ping(self) -> None:
-        """See `SyncConnection.ping`."""
-        self._connection.ping()
 
-    def close(self) -> None:
-        """See `SyncConnection.close`."""
-        self._connection.close()
-
-    def abort(self) -> None:
-        """See `SyncConnection.abort`."""
-        self._connection.abort()
-
-    def interrupt(self) -> None:
-        """See `SyncConnection.interrupt`."""
-        self._connection.interrupt()
-
-
-class AsyncPrimary:
+class AsyncPrimary(AsyncMember):
     """As `SyncPrimary`."""
-
-    def __init__(self, connection: AsyncConnection, endpoint: Endpoint) -> None:
-        self._connection = connection
-        self.endpoint = endpoint
-        self.server_version = connection.server_version
-        self.max_allowed_packet = connection.max_allowed_packet
-        self.traffic = getattr(connection, "traffic", None)
-
-    @property
-    def closed(self) -> bool:
-        """See `AsyncConnection.closed`."""
-        return self._connection.closed
 
     async def execute(self, statements: Sequence[Statement]) -> list[Result]:
         """See `AsyncConnection.execute`."""
         try:
-            return (await self._connection.execute((ONLY_WHERE_WRITTEN, *statements)))[1:]
+            return (await self.connection.execute((ONLY_WHERE_WRITTEN, *statements)))[1:]
         except ServerError as error:
             raise as_read_only(error, self.endpoint) from None
-
-    async def ping(self) -> None:
-        """See `AsyncConnection.ping`."""
-        await self._connection.ping()
-
-    async def close(self) -> None:
-        """See `AsyncConnection.close`."""
-        await self._connection.close()
-
-    def abort(self) -> None:
-        """See `AsyncConnection.abort`."""
-        self._connection.abort()
 
 
 def connect(config: ConnectionOptions, driver: Driver, topology: Topology) -> SyncConnection:
@@ -138,12 +80,12 @@ def replaced(config: ConnectionOptions, driver: Driver, topology: Topology, sile
     The silent server may just be slow, and where several servers take writes, it proves nothing that another one does.
     So the silent one is asked as well.
     """
-    brief = _brief(config)
+    limits = brief(config)
     for endpoint in topology.others(silent):
         with suppress(DriverError, LocusMySQLError):
-            _connect_to_primary(brief, driver, topology, endpoint).close()
+            _connect_to_primary(limits, driver, topology, endpoint).close()
             try:
-                _connect_to_primary(brief, driver, topology, silent).close()
+                _connect_to_primary(limits, driver, topology, silent).close()
             except DriverError:
                 topology.is_primary(endpoint)
                 return True
@@ -153,22 +95,17 @@ def replaced(config: ConnectionOptions, driver: Driver, topology: Topology, sile
 
 async def replaced_async(config: ConnectionOptions, driver: Driver, topology: Topology, silent: Endpoint) -> bool:
     """As `replaced`."""
-    brief = _brief(config)
+    limits = brief(config)
     for endpoint in topology.others(silent):
         with suppress(DriverError, LocusMySQLError):
-            await (await _connect_to_primary_async(brief, driver, topology, endpoint)).close()
+            await (await _connect_to_primary_async(limits, driver, topology, endpoint)).close()
             try:
-                await (await _connect_to_primary_async(brief, driver, topology, silent)).close()
+                await (await _connect_to_primary_async(limits, driver, topology, silent)).close()
             except DriverError:
                 topology.is_primary(endpoint)
                 return True
             return False
     return False
-
-
-def _brief(config: ConnectionOptions) -> ConnectionOptions:
-    limits = ("connect_timeout_s", "read_timeout_s", "write_timeout_s")
-    return config.model_copy(update={name: min(getattr(config, name), BRIEFLY_S) for name in limits})
 
 
 def _connect_to_primary(
@@ -221,3 +158,7 @@ async def _connect_to_primary_async(
         raise
     topology.is_primary(endpoint)
     return AsyncPrimary(connection, endpoint)
+
+
+#: A pool of connections to the primary.
+PRIMARY = Role(connect, connect_async, replaced, replaced_async)

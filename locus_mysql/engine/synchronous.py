@@ -6,15 +6,19 @@ import time
 from typing import TypeVar
 
 from ..config import ConnectionOptions, Endpoint
-from ..dialect import Schema
-from ..drivers.interface import DriverError, ServerError, SyncConnection
+from ..dialect import Schema, Statement
+from ..dialect.servers import CARRIED_OUT
+from ..drivers.interface import DriverError, Result, ServerError, SyncConnection
 from ..drivers.registry import find_driver
 from .at_fork import tell_at_fork
 from .bootstrap import DDLMode, ensure_schema
 from .counters import Counters, PoolState
 from .operation import Batch, Operation, Results, Undone
 from .pool import SyncPool
+from .primary import PRIMARY
 from .retry import Retry, unexpected
+from .secondaries import SECONDARY, Question, Secondaries
+from .seen import Seen
 from .topology import Topology
 from .transaction import ROLLBACK, is_transaction, to_return, to_send
 
@@ -34,7 +38,8 @@ class SyncEngine:
         self._counters = counters or Counters()
         self._driver = find_driver(config.driver)
         self._topology = Topology(config.endpoints)
-        self._pool = SyncPool(config, self._driver, self._topology, self._counters)
+        self._secondaries = Secondaries(config)
+        self._open_pools()
         self._abandoned: list[object] = []
         self._ready: set[tuple[Schema, DDLMode]] = set()
         # The one asked for last, told by identity: to look a schema up is to hash all of it.
@@ -66,17 +71,23 @@ class SyncEngine:
         return self._topology.order()[0]
 
     def pools(self) -> tuple[PoolState]:
-        """The state of the pool, the only one."""
-        return (self._pool.state(),)
+        """The state of the pool, and of that to secondaries, as one."""
+        return (self._pool.state() + self._secondary_pool.state(),)
 
     def close(self) -> None:
         """Close the connections. The next operation opens new ones."""
         self._pool.close()
+        self._secondary_pool.close()
 
     def begin_in_child(self) -> None:
-        """After a fork: leave the parent's pool alone. It is not freed, as freeing might speak on its connections."""
-        self._abandoned.append(self._pool)
-        self._pool = SyncPool(self._config, self._driver, self._topology, self._counters)
+        """After a fork: leave the parent's pools alone. They are not freed: that might speak on their connections."""
+        self._abandoned += [self._pool, self._secondary_pool]
+        self._open_pools()
+
+    def _open_pools(self) -> None:
+        self._pool, self._secondary_pool = (
+            SyncPool(self._config, self._driver, self._topology, self._counters, role) for role in (PRIMARY, SECONDARY)
+        )
 
     def _drive(self, operation: Operation[T]) -> T:
         retry = Retry(self._config, reached_before=self._pool.reached)
@@ -98,6 +109,13 @@ class SyncEngine:
             operation.close()
 
     def _execute(self, batch: Batch, retry: Retry) -> Results:
+        self._secondaries.check(batch)
+        question = self._secondaries.question(batch)
+        if question is not None:
+            results = self._ask_a_secondary(question)
+            if results is not None:
+                return results
+        seen = self._secondaries.seen
         retry.begin_batch()
         tested = False
         while True:
@@ -106,20 +124,31 @@ class SyncEngine:
                     if retry.fate_unknown:
                         retry.check_deadline()
                         if batch.landed is not None:
-                            (found,) = connection.execute((batch.landed,))
+                            (found,) = _execute(connection, (batch.landed,), seen)
                             if found.rows:
                                 return Results((), {}, landed=found.rows[0])
-                    return _carry_out(connection, batch, retry)
+                    return _carry_out(connection, batch, retry, seen)
             except DriverError as error:
                 wait_s = retry.wait_after(error)
                 self._counters.retry()
             tested = True
             time.sleep(wait_s)
 
+    def _ask_a_secondary(self, question: Question) -> Results | None:
+        """What a secondary answers; None if it cannot, so that the primary is to."""
+        try:
+            with self._secondary_pool.connection() as connection:
+                results = question.ask(connection)
+        except DriverError as error:
+            self._secondaries.rest(error)
+            return None
+        self._secondaries.answered()
+        return results
 
-def _carry_out(connection: SyncConnection, batch: Batch, retry: Retry) -> Results:
+
+def _carry_out(connection: SyncConnection, batch: Batch, retry: Retry, seen: Seen | None) -> Results:
     try:
-        return to_return(batch, connection.execute(to_send(batch)), fate_unknown=retry.fate_unknown)
+        return to_return(batch, _execute(connection, to_send(batch), seen), fate_unknown=retry.fate_unknown)
     except ServerError:
         if is_transaction(batch) and not connection.closed:
             try:
@@ -127,3 +156,17 @@ def _carry_out(connection: SyncConnection, batch: Batch, retry: Retry) -> Result
             except DriverError:  # the transaction may still be open, and nobody else may go on in it
                 connection.abort()
         raise
+
+
+def _execute(connection: SyncConnection, statements: tuple[Statement, ...], seen: Seen | None) -> list[Result]:
+    """Send statements to the primary, and take note of what the answer shows if anybody wants to know."""
+    if seen is None:
+        return connection.execute(statements)
+    begun = seen.begin()
+    try:
+        results = connection.execute((*statements, CARRIED_OUT))
+    except BaseException:
+        seen.doubt()
+        raise
+    seen.learn(results.pop(), begun, primary=True)
+    return results

@@ -1,12 +1,14 @@
 """Which of several servers to use: what is known of them, and what their answers mean. No I/O.
 
-All calls, reads too, go to the primary, because a secondary may lack saves that were acknowledged. The primary is the
-server that takes writes and, where that can be asked, is a working member of its group.
+All calls, reads too, go to the primary unless the user asks for otherwise, because a secondary may lack saves that were
+acknowledged. The primary is the server that takes writes and, where that can be asked, is a working member of its
+group. A secondary is a working member that takes none.
 """
 
 from __future__ import annotations
 
 import logging
+import random
 import time
 from collections.abc import Callable, Sequence
 
@@ -15,8 +17,9 @@ from ..dialect import Statement
 from ..dialect.servers import MEMBERS, NO_LONGER_WRITTEN, WRITES
 from ..drivers.interface import ConnectionLost, DriverError, Result, ServerError
 
-#: Which server is the primary. First found: INFO. Another than before: WARNING.
-_LOG = logging.getLogger("locus_mysql.servers")
+#: Which server is the primary. First found: INFO. Another than before: WARNING. Secondaries that were to answer reads
+#: do not: WARNING. They do again: INFO.
+SERVERS = logging.getLogger("locus_mysql.servers")
 
 #: A server that did not answer is tried after the others for this long, in seconds.
 SUSPECTED_FOR_S = 30.0
@@ -53,6 +56,22 @@ class NoPrimary(DriverError):
         return any(isinstance(reason, NotAMember) or is_read_only(reason) for reason in self.reasons)
 
 
+class NotASecondary(DriverError):
+    """The server cannot be read as a secondary."""
+
+
+class NoSecondary(DriverError):
+    """None of the servers can be read as a secondary.
+
+    Args:
+        reasons: Why, for each server.
+    """
+
+    def __init__(self, reasons: Sequence[Exception]) -> None:
+        super().__init__("; ".join(str(reason).rstrip(".") for reason in reasons))
+        self.reasons = tuple(reasons)
+
+
 def is_read_only(error: DriverError) -> bool:
     """Whether this is the answer of a server that was asked and is not the primary."""
     return isinstance(error, ServerError) and error.errno == _READ_ONLY_ERROR
@@ -84,6 +103,12 @@ class Topology:
         primary, suspected = self._primary, self._still_suspected()
         return tuple(sorted(self._endpoints, key=lambda one: (one in suspected, one != primary)))
 
+    def secondaries(self) -> tuple[Endpoint, ...]:
+        """The servers to try where a secondary is wanted: in any order, but last those that did not answer."""
+        candidates = [one for one in self._endpoints if one != self._primary]
+        suspected = self._still_suspected()
+        return tuple(sorted(random.sample(candidates, len(candidates)), key=lambda one: one in suspected))
+
     def others(self, endpoint: Endpoint) -> tuple[Endpoint, ...]:
         """All servers but this one, in the order to try them."""
         return tuple(one for one in self.order() if one != endpoint)
@@ -98,9 +123,9 @@ class Topology:
         """Take note that the server is the primary."""
         if endpoint != self._latest:
             if self._latest is None:
-                _LOG.info("The primary is MySQL at %s.", endpoint)
+                SERVERS.info("The primary is MySQL at %s.", endpoint)
             else:
-                _LOG.warning("Calls moved to another primary: from MySQL at %s to %s.", self._latest, endpoint)
+                SERVERS.warning("Calls moved to another primary: from MySQL at %s to %s.", self._latest, endpoint)
         self._primary = self._latest = endpoint
         self._suspected = {one: since for one, since in self._suspected.items() if one != endpoint}
 
@@ -110,6 +135,11 @@ class Topology:
             self._primary = None
         if isinstance(error, ConnectionLost):
             self._suspected = {**self._suspected, endpoint: self._clock()}
+
+    @property
+    def members_are_told(self) -> bool:
+        """Whether the user may see the members of the group, as far as is known."""
+        return self._members_are_told
 
     def questions(self) -> tuple[Statement, ...]:
         """What to ask a server right after connecting to it."""
@@ -137,14 +167,23 @@ def check_answers(answers: Sequence[Result], endpoint: Endpoint) -> None:
         ServerError: It takes no writes.
     """
     writes, *members = answers
+    check_membership(members, endpoint)
+    if int(str(writes.rows[0][0])):
+        raise ServerError(_READ_ONLY_ERROR, f"MySQL at {endpoint} takes no writes (read_only is on)")
+
+
+def check_membership(members: Sequence[Result], endpoint: Endpoint) -> None:
+    """Return if the answer to `MEMBERS`, if that was asked, is one of a working member.
+
+    Raises:
+        NotAMember: It is up, but its group does not count on it, or it has lost its group.
+    """
     states = [(own == 1, str(state)) for own, state in members[0].rows] if members else []
     own_states = [state for own, state in states if own or len(states) == 1]
     if own_states and own_states != ["ONLINE"]:
         raise NotAMember(f"MySQL at {endpoint} is no working member of its group: its state is {own_states[0]}.")
     if 2 * sum(state == "UNREACHABLE" for _, state in states) >= max(len(states), 1):
         raise NotAMember(f"MySQL at {endpoint} is cut off from its group.")
-    if int(str(writes.rows[0][0])):
-        raise ServerError(_READ_ONLY_ERROR, f"MySQL at {endpoint} takes no writes (read_only is on)")
 
 
 def as_read_only(error: ServerError, endpoint: Endpoint) -> ServerError:

@@ -1,4 +1,4 @@
-"""Noticing calls that wait long for an answer, so that another primary can be looked for meanwhile.
+"""Noticing calls that wait long for an answer, so that another server can be looked for meanwhile.
 
 A primary that is frozen or cut off sends nothing, and its connections stay open. Its group elects another one within
 seconds, long before a call reaches its time limit.
@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Generic, TypeVar
 
-from .primary import AsyncPrimary, SyncPrimary
+from .members import AsyncMember, SyncMember
 
 #: A server is suspected if a call to it has waited for longer than this, in seconds.
 SUSPICION_S = 2.0
@@ -24,7 +24,7 @@ LOOK_EVERY_S = 1.0
 #: The thread of a watch ends after this long without a call, in seconds.
 REST_AFTER_S = 10.0
 
-C = TypeVar("C", SyncPrimary, AsyncPrimary)
+C = TypeVar("C", SyncMember, AsyncMember)
 
 
 class Calls(Generic[C]):
@@ -69,13 +69,13 @@ class SyncWatch:
         look: Called, again and again, with a connection that gives no answer.
     """
 
-    def __init__(self, look: Callable[[SyncPrimary], None]) -> None:
-        self.calls: Calls[SyncPrimary] = Calls()
+    def __init__(self, look: Callable[[SyncMember], None]) -> None:
+        self.calls: Calls[SyncMember] = Calls()
         self._look = look
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def begin(self, connection: SyncPrimary) -> None:
+    def begin(self, connection: SyncMember) -> None:
         """A call is made on the connection."""
         with self._lock:
             self.calls.begin(connection)
@@ -83,7 +83,7 @@ class SyncWatch:
                 self._thread = threading.Thread(target=self._watch, name="locus-mysql watch", daemon=True)
                 self._thread.start()
 
-    def end(self, connection: SyncPrimary) -> None:
+    def end(self, connection: SyncMember) -> None:
         """The call is over."""
         self.calls.end(connection)
 
@@ -113,19 +113,19 @@ class AsyncWatch:
         look: Awaited, again and again, with a connection that gives no answer.
     """
 
-    def __init__(self, look: Callable[[AsyncPrimary], Awaitable[None]]) -> None:
-        self.calls: Calls[AsyncPrimary] = Calls()
+    def __init__(self, look: Callable[[AsyncMember], Awaitable[None]]) -> None:
+        self.calls: Calls[AsyncMember] = Calls()
         self._look = look
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Future[None] | None = None
 
-    def begin(self, connection: AsyncPrimary) -> None:
+    def begin(self, connection: AsyncMember) -> None:
         """A call is made on the connection."""
         self.calls.begin(connection)
         if self._timer is None:
             self._set_timer()
 
-    def end(self, connection: AsyncPrimary) -> None:
+    def end(self, connection: AsyncMember) -> None:
         """The call is over."""
         self.calls.end(connection)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from heapq import nsmallest
 from itertools import islice
 from typing import cast
 
@@ -11,6 +12,7 @@ from ..dialect.memories.dialect import MemoryDialect
 from ..dialect.memories.filters import Condition
 from ..dialect.memories.ranges import Range
 from ..drivers.interface import Result, Row
+from ..engine.counters import Counters
 from ..engine.operation import Batch, Operation
 from .records import Hits, MemoryHit, item_of
 from .vectors.cache import KnownRange, VectorCache
@@ -20,11 +22,20 @@ from .vectors.scoring import Query
 from .vectors.table import CodeTable, VectorKey
 from .writing import ItemKey
 
-#: A cold search ranks this many, the nearest by signs, by their embeddings.
-RERANKED = 500
+#: A cold search ranks this many, the nearest by signs, by their embeddings; or so many for each item wanted.
+RERANKED, RERANKED_FOR_EACH = 500, 4
+
+#: A warm search compares exactly so many at first, and so many for each item wanted.
+CANDIDATES, CANDIDATES_FOR_EACH = 16, 4
+
+#: Of the candidates, the items of so many more than are wanted are read at once; codes are seldom wrong by more ranks.
+READ_BESIDE = 6
 
 #: Of so many namespaces what changed is asked for in one batch; if more did, the range is loaded anew.
 NAMESPACES_AT_ONCE = 100
+
+#: In a range of so many, what changed is asked for in the packet that asks whether anything has.
+NAMESPACES_ASKED = 4
 
 
 class NearestOperations:
@@ -38,6 +49,7 @@ class NearestOperations:
     def __init__(self, sql: MemoryDialect, cache: VectorCache) -> None:
         self.sql = sql
         self._cache = cache
+        self.counters = Counters()
 
     def nearest(
         self,
@@ -69,8 +81,11 @@ class NearestOperations:
         hits: list[MemoryHit] = []
         if condition.sql or (known is None and not exact):  # few may fulfil a condition: then those are ranked, not all
             hits, complete = yield from self._cold(tenant, where, query, condition, wanted, min_score)
-            if complete or (known is None and not exact and not self._cache.was_large(key)):
-                return Hits(hits, exact=complete)
+            if complete:
+                return Hits(hits)
+        self.counters.look_up_vectors(hit=known is not None)
+        if known is None and not exact and not self._cache.was_large(key):
+            return Hits(hits, exact=False)
         if known is None:
             known = yield from self._load(tenant, where, len(query.values), keep=True, must=exact)
             if known is None:
@@ -89,8 +104,14 @@ class NearestOperations:
     ) -> Operation[tuple[list[MemoryHit], bool]]:
         """Rank by signs on the server, then the best by their embeddings; and whether that was all there are."""
         sig = signs_of(query.values)
-        (found,) = yield Batch.of(self.sql.vectors.near(tenant, where, sig, condition, RERANKED))
-        ranked = sorted(_best_of_items(query, found.rows).items(), key=lambda entry: (-entry[1], entry[0]))
+        asked = max(RERANKED, RERANKED_FOR_EACH * wanted)
+        while True:
+            (found,) = yield Batch.of(self.sql.vectors.near(tenant, where, sig, condition, asked))
+            complete, best = len(found.rows) < asked, _best_of_items(query, found.rows)
+            if complete or len(best) >= wanted:
+                break
+            asked *= 4  # the nearest are embeddings of few items
+        ranked = sorted(best.items(), key=lambda entry: (-entry[1], entry[0]))
         if min_score is not None:
             ranked = [entry for entry in ranked if entry[1] >= min_score]
         hits: list[MemoryHit] = []
@@ -101,7 +122,7 @@ class NearestOperations:
                 break
             rows = yield from self._items(tenant, list(some), condition)
             hits += [MemoryHit(item_of(rows[key]), score) for key, score in some.items() if key in rows]
-        return hits, len(found.rows) < RERANKED
+        return hits, complete
 
     def _warm(
         self,
@@ -121,42 +142,37 @@ class NearestOperations:
         while True:
             with known.lock:
                 candidates = known.table.best(query)
-                first = list(islice(candidates, 4 * wanted + 16))
+                first = list(islice(candidates, CANDIDATES_FOR_EACH * wanted + CANDIDATES))
                 stamps = dict(known.stamps)
-            scores: dict[ItemKey, float] = {}
-            rows: dict[ItemKey, Row] = {}
-            vectors, items = self._ask_for(tenant, first, condition)
-            changes = [self.sql.vectors.changes(tenant, path, stamp) for path, stamp in list(stamps.items())[:1]]
-            if len(stamps) != 1:
-                changes = []
+            few = len(stamps) <= NAMESPACES_ASKED
+            changes = [self.sql.vectors.changes(tenant, path, stamp) for path, stamp in stamps.items() if few]
+            compared = _Compared(query, min_score)
+            vectors = compared.ask_vectors(self.sql, tenant, [key for key, _ in first])
+            likely = [key[:2] for key, _ in (first if condition.sql else first[: wanted + READ_BESIDE])]
+            items = compared.ask_items(self.sql, tenant, likely, condition)
             scopes = self.sql.vectors.scopes(tenant, where)
             results = yield Batch((scopes, *changes, *vectors, *items), atomic=False)
-            changed = yield from self._catch_up(
-                tenant, where, known, results[0].rows, results[1].rows if changes else None, stamps
-            )
+            told = [row for result in results[1 : 1 + len(changes)] for row in result.rows] if few else None
+            changed = yield from self._catch_up(tenant, where, known, results[0].rows, told, stamps)
             if changed:
                 continue
             answers = results[1 + len(changes) :]
-            _take(query, answers[: len(vectors)], answers[len(vectors) :], scores, rows)
-            asked = len(first)
+            compared.take(answers[: len(vectors)], answers[len(vectors) :])
             bound = first[-1][1] if first else 0.0
             while True:
-                best = sorted((entry for entry in scores.items() if entry[0] in rows), key=lambda e: (-e[1], e[0]))
-                if min_score is not None:
-                    best = [entry for entry in best if entry[1] >= min_score]
-                certain = len(best) >= wanted and best[wanted - 1][1] > bound
-                more = (
-                    []
-                    if certain or (min_score is not None and bound < min_score)
-                    else list(islice(candidates, 3 * asked))
-                )
-                if not more:
-                    return [MemoryHit(item_of(rows[key]), score) for key, score in best[:wanted]]
-                vectors, items = self._ask_for(tenant, more, condition)
+                best = compared.best(wanted)
+                unread = [key for key, _ in best if key not in compared.rows]
+                certain = len(best) >= wanted and best[-1][1] > bound
+                enough = certain or (min_score is not None and bound < min_score)
+                more = [] if enough else list(islice(candidates, 3 * compared.count))
+                if not more and not unread:
+                    return [MemoryHit(item_of(compared.rows[key]), score) for key, score in best]
+                vectors = compared.ask_vectors(self.sql, tenant, [key for key, _ in more])
+                likely = [*unread, *(key[:2] for key, _ in more if condition.sql)]
+                items = compared.ask_items(self.sql, tenant, likely, condition)
                 results = yield Batch((*vectors, *items), atomic=False)
-                _take(query, results[: len(vectors)], results[len(vectors) :], scores, rows)
-                asked += len(more)
-                bound = more[-1][1]
+                compared.take(results[: len(vectors)], results[len(vectors) :])
+                bound = more[-1][1] if more else bound
 
     def _catch_up(
         self,
@@ -174,7 +190,7 @@ class NearestOperations:
             where: The range.
             known: What is known of it.
             scopes: Path, stamp and purged of its namespaces, read before the changes.
-            changes: What changed in the only namespace; None if that was not asked for.
+            changes: What changed in the namespaces that were known; None if that was not asked for.
             since: The stamps that were known when the changes were asked for.
         """
         now = {cast(bytes, path): (cast(int, stamp), cast(int, purged)) for path, stamp, purged in scopes}
@@ -190,7 +206,11 @@ class NearestOperations:
                     known.table, known.stamps = fresh.table, fresh.stamps
             self._cache.has_grown()
             return True
-        if changes is None or anew or len(different) > 1:
+        if not different:
+            changes = ()
+        elif changes is not None and not anew:
+            changes = [row for row in changes if row[0] in different]
+        else:
             results = yield Batch(
                 tuple(
                     self.sql.vectors.all_codes(tenant, Range(path, exact=True))
@@ -237,31 +257,56 @@ class NearestOperations:
             self._cache.put((tenant, where.path, where.exact), known)
         return known
 
-    def _ask_for(
-        self, tenant: str, candidates: Sequence[tuple[VectorKey, float]], condition: Condition
-    ) -> tuple[tuple[Statement, ...], tuple[Statement, ...]]:
-        """The statements for the embeddings of candidates, and for their items."""
-        keys = [key for key, _ in candidates]
-        items = list(dict.fromkeys((path, name) for path, name, _ in keys))
-        return self.sql.vectors.exact(tenant, keys), self.sql.reading.get(tenant, items, condition)
-
     def _items(self, tenant: str, keys: Sequence[ItemKey], condition: Condition) -> Operation[dict[ItemKey, Row]]:
         results = yield Batch(self.sql.reading.get(tenant, keys, condition), atomic=False)
         return {(cast(bytes, row[0]), cast(bytes, row[1])): row for result in results for row in result.rows}
 
 
-def _take(
-    query: Query,
-    vectors: Iterable[Result],
-    items: Iterable[Result],
-    scores: dict[ItemKey, float],
-    rows: dict[ItemKey, Row],
-) -> None:
-    """Add what was answered about candidates to what is known of them."""
-    for key, score in _best_of_items(query, [row for result in vectors for row in result.rows]).items():
-        scores[key] = max(score, scores.get(key, score))
-    for result in items:
-        rows.update({(cast(bytes, row[0]), cast(bytes, row[1])): row for row in result.rows})
+class _Compared:
+    """What a search knows of its candidates so far.
+
+    Args:
+        query: The embedding asked for.
+        least: Leave out lower scores.
+    """
+
+    def __init__(self, query: Query, least: float | None) -> None:
+        self.count = 0
+        self.rows: dict[ItemKey, Row] = {}
+        self._query = query
+        self._least = least
+        self._scores: dict[ItemKey, float] = {}
+        self._asked: set[ItemKey] = set()
+
+    def ask_vectors(self, sql: MemoryDialect, tenant: str, keys: Sequence[VectorKey]) -> tuple[Statement, ...]:
+        """The statements for embeddings."""
+        self.count += len(keys)
+        return sql.vectors.exact(tenant, keys)
+
+    def ask_items(
+        self, sql: MemoryDialect, tenant: str, keys: Iterable[ItemKey], condition: Condition
+    ) -> tuple[Statement, ...]:
+        """The statements for items that were not asked for yet."""
+        new = [key for key in dict.fromkeys(keys) if key not in self._asked]
+        self._asked.update(new)
+        return sql.reading.get(tenant, new, condition)
+
+    def take(self, vectors: Iterable[Result], items: Iterable[Result]) -> None:
+        """What was answered."""
+        for key, score in _best_of_items(self._query, [row for result in vectors for row in result.rows]).items():
+            self._scores[key] = max(score, self._scores.get(key, score))
+        for result in items:
+            self.rows.update({(cast(bytes, row[0]), cast(bytes, row[1])): row for row in result.rows})
+
+    def best(self, wanted: int) -> list[tuple[ItemKey, float]]:
+        """The best so far, but for those whose items were asked for and are not there, or not as wanted."""
+        there = [
+            entry
+            for entry in self._scores.items()
+            if (entry[0] in self.rows or entry[0] not in self._asked)
+            and (self._least is None or entry[1] >= self._least)
+        ]
+        return nsmallest(wanted, there, key=lambda entry: (-entry[1], entry[0]))
 
 
 def _best_of_items(query: Query, rows: Sequence[Row]) -> dict[ItemKey, float]:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import cast
 
 from ..config import MySQLConfig
-from ..dialect import Statement
 from ..dialect.memories.dialect import MemoryDialect
 from ..dialect.memories.filters import Condition
 from ..dialect.memories.ranges import Range
@@ -50,10 +49,10 @@ class ReadingOperations:
         Args:
             tenant: Whose.
             keys: Their paths and keys.
-            refresh: Whether those that expire are given their whole time again.
+            refresh: Whether those that expire are given their whole time again; not if nothing is to be written.
         """
         keys = list(dict.fromkeys(keys))
-        refreshing = self.sql.writing.refresh(tenant, keys) if refresh else ()
+        refreshing = self.sql.writing.refresh(tenant, keys) if refresh and self.config.reads != "inspect" else ()
         results = yield Batch((*refreshing, *self.sql.reading.get(tenant, keys)), atomic=False)
         rows = [row for result in results[len(refreshing) :] for row in result.rows]
         return {(cast(bytes, row[0]), cast(bytes, row[1])): item_of(row) for row in rows}
@@ -65,7 +64,7 @@ class ReadingOperations:
 
     def count(self, tenant: str, where: Range, condition: Condition) -> Operation[int]:
         """How many items there are. One round trip."""
-        (found,) = yield Batch.of(self.sql.reading.count(tenant, where, condition))
+        (found,) = yield Batch.query(self.sql.reading.count(tenant, where, condition))
         return cast(int, found.rows[0][0])
 
     def newest(self, tenant: str, where: Range, condition: Condition, limit: int, offset: int) -> Operation[Hits]:
@@ -86,11 +85,11 @@ class ReadingOperations:
         parts = parts_of(query)
         if not parts:
             return Hits()
-        statements: tuple[Statement, ...] = (
-            self.sql.writing.index_pending(PENDING_LIMIT),
-            self.sql.reading.words(tenant, where, condition, query, parts, limit, offset),
-        )
-        _, found = yield Batch(statements, atomic=False)
+        find = self.sql.reading.words(tenant, where, condition, query, parts, limit, offset)
+        if self.config.reads == "inspect":  # what has been indexed by others is found
+            (found,) = yield Batch.of(find)
+        else:
+            _, found = yield Batch((self.sql.writing.index_pending(PENDING_LIMIT), find), atomic=False)
         return Hits(MemoryHit(item_of(row), float(cast(float, row[8]))) for row in found.rows)
 
     def list_namespaces(
@@ -111,7 +110,7 @@ class ReadingOperations:
         found: dict[Namespace, None] = {}
         after = b""
         while len(found) < offset + limit:
-            (page,) = yield Batch.of(self.sql.reading.namespaces(tenant, where, after, _PAGE))
+            (page,) = yield Batch.query(self.sql.reading.namespaces(tenant, where, after, _PAGE))
             for row in page.rows:
                 labels = labels_of(cast(bytes, row[0]))
                 if all(begins_with(labels, prefix) for prefix in prefixes) and all(

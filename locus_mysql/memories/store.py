@@ -14,6 +14,7 @@ from ..dialect.memories.dialect import MemoryDialect
 from ..dialect.memories.filters import condition_of
 from ..dialect.memories.ranges import Range
 from ..dialect.memories.writing import ItemRow
+from ..engine.counters import Counters
 from ..engine.operation import Operation
 from ..errors import ConfigError, InvalidInput
 from .abreast import abreast
@@ -26,8 +27,10 @@ from .arguments import (
     microseconds,
     strings_of,
 )
+from .caring import CaringOperations
 from .embedding import EmbedFunction, Procedure, Texts, digest_of
 from .fusion import FUSED, fuse
+from .moving import MovingOperations
 from .namespaces import encoded_key, path_of
 from .nearest import NearestOperations
 from .paths import WHOLE, check_path, texts_at
@@ -131,8 +134,14 @@ class MemoryProcedures:
         self.schema = self.sql.schema
         self.writing = WritingOperations(config, self.sql)
         self.reading = ReadingOperations(config, self.sql)
+        self.caring = CaringOperations(self.sql, self.writing)
+        self.moving = MovingOperations(config, self.sql)
         self.nearest = NearestOperations(self.sql, VectorCache(vector_cache_bytes))
         self._tenant = config.tenant
+
+    def count_in(self, counters: Counters) -> None:
+        """See `CountsCache.count_in`."""
+        self.nearest.counters = counters
 
     def put(
         self,
@@ -556,23 +565,40 @@ class MemoryStore(AsyncMemories[MemoryProcedures]):
         )
         super().__init__(procedures, database, owned=owned)
 
-    put = awaited(MemoryProcedures.put)
-    put_batch = awaited(MemoryProcedures.put_batch)
-    write_batch = awaited(MemoryProcedures.write_batch)
-    get = awaited(MemoryProcedures.get)
-    get_item = awaited(MemoryProcedures.get_item)
-    get_batch = awaited(MemoryProcedures.get_batch)
-    get_embeddings = awaited(MemoryProcedures.get_embeddings)
-    exists = awaited(MemoryProcedures.exists)
-    delete = awaited(MemoryProcedures.delete)
-    delete_batch = awaited(MemoryProcedures.delete_batch)
-    list_keys = awaited(MemoryProcedures.list_keys)
-    list_namespaces = awaited(MemoryProcedures.list_namespaces)
-    clear_namespace = awaited(MemoryProcedures.clear_namespace)
-    count = awaited(MemoryProcedures.count)
-    search = awaited(MemoryProcedures.search)
-    search_many = awaited(MemoryProcedures.search_many)
-    sweep = awaited(MemoryProcedures.sweep)
+    @awaited(MemoryProcedures.put)
+    def put(self) -> None: ...
+    @awaited(MemoryProcedures.put_batch)
+    def put_batch(self) -> None: ...
+    @awaited(MemoryProcedures.write_batch)
+    def write_batch(self) -> None: ...
+    @awaited(MemoryProcedures.get)
+    def get(self) -> None: ...
+    @awaited(MemoryProcedures.get_item)
+    def get_item(self) -> None: ...
+    @awaited(MemoryProcedures.get_batch)
+    def get_batch(self) -> None: ...
+    @awaited(MemoryProcedures.get_embeddings)
+    def get_embeddings(self) -> None: ...
+    @awaited(MemoryProcedures.exists)
+    def exists(self) -> None: ...
+    @awaited(MemoryProcedures.delete)
+    def delete(self) -> None: ...
+    @awaited(MemoryProcedures.delete_batch)
+    def delete_batch(self) -> None: ...
+    @awaited(MemoryProcedures.list_keys)
+    def list_keys(self) -> None: ...
+    @awaited(MemoryProcedures.list_namespaces)
+    def list_namespaces(self) -> None: ...
+    @awaited(MemoryProcedures.clear_namespace)
+    def clear_namespace(self) -> None: ...
+    @awaited(MemoryProcedures.count)
+    def count(self) -> None: ...
+    @awaited(MemoryProcedures.search)
+    def search(self) -> None: ...
+    @awaited(MemoryProcedures.search_many)
+    def search_many(self) -> None: ...
+    @awaited(MemoryProcedures.sweep)
+    def sweep(self) -> None: ...
 
 
 class SyncMemoryStore(SyncMemories[MemoryProcedures]):
@@ -613,20 +639,37 @@ class SyncMemoryStore(SyncMemories[MemoryProcedures]):
         )
         super().__init__(procedures, database, owned=owned)
 
-    put = blocking(MemoryProcedures.put)
-    put_batch = blocking(MemoryProcedures.put_batch)
-    write_batch = blocking(MemoryProcedures.write_batch)
-    get = blocking(MemoryProcedures.get)
-    get_item = blocking(MemoryProcedures.get_item)
-    get_batch = blocking(MemoryProcedures.get_batch)
-    get_embeddings = blocking(MemoryProcedures.get_embeddings)
-    exists = blocking(MemoryProcedures.exists)
-    delete = blocking(MemoryProcedures.delete)
-    delete_batch = blocking(MemoryProcedures.delete_batch)
-    list_keys = blocking(MemoryProcedures.list_keys)
-    list_namespaces = blocking(MemoryProcedures.list_namespaces)
-    clear_namespace = blocking(MemoryProcedures.clear_namespace)
-    count = blocking(MemoryProcedures.count)
-    search = blocking(MemoryProcedures.search)
-    search_many = blocking(MemoryProcedures.search_many)
-    sweep = blocking(MemoryProcedures.sweep)
+    @blocking(MemoryProcedures.put)
+    def put(self) -> None: ...
+    @blocking(MemoryProcedures.put_batch)
+    def put_batch(self) -> None: ...
+    @blocking(MemoryProcedures.write_batch)
+    def write_batch(self) -> None: ...
+    @blocking(MemoryProcedures.get)
+    def get(self) -> None: ...
+    @blocking(MemoryProcedures.get_item)
+    def get_item(self) -> None: ...
+    @blocking(MemoryProcedures.get_batch)
+    def get_batch(self) -> None: ...
+    @blocking(MemoryProcedures.get_embeddings)
+    def get_embeddings(self) -> None: ...
+    @blocking(MemoryProcedures.exists)
+    def exists(self) -> None: ...
+    @blocking(MemoryProcedures.delete)
+    def delete(self) -> None: ...
+    @blocking(MemoryProcedures.delete_batch)
+    def delete_batch(self) -> None: ...
+    @blocking(MemoryProcedures.list_keys)
+    def list_keys(self) -> None: ...
+    @blocking(MemoryProcedures.list_namespaces)
+    def list_namespaces(self) -> None: ...
+    @blocking(MemoryProcedures.clear_namespace)
+    def clear_namespace(self) -> None: ...
+    @blocking(MemoryProcedures.count)
+    def count(self) -> None: ...
+    @blocking(MemoryProcedures.search)
+    def search(self) -> None: ...
+    @blocking(MemoryProcedures.search_many)
+    def search_many(self) -> None: ...
+    @blocking(MemoryProcedures.sweep)
+    def sweep(self) -> None: ...

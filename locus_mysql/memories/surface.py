@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from ..database.methods import dressed
+from ..database.methods import Named, dressed, in_place_of_the_definition
 from ..database.stores import AsyncStore, HasSchema, SyncStore
 from .embedding import EmbedFunction, Procedure, Texts, embed_awaited, embed_blocking
 
@@ -78,22 +78,24 @@ class SyncMemories(SyncStore[O]):
 
 def awaited(
     procedure: Callable[Concatenate[O, P], Procedure[T]],
-) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """A coroutine method that runs a procedure, with its name, signature and documentation."""
+) -> Callable[[Named], Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]]:
+    """Make of a definition the coroutine method that runs a procedure; see `database.methods`."""
 
     async def method(self: AsyncMemories[O], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.run(procedure(self._operations, *args, **kwargs))
 
-    return dressed(method, procedure)
+    return in_place_of_the_definition(dressed(method, procedure))
 
 
-def blocking(procedure: Callable[Concatenate[O, P], Procedure[T]]) -> Callable[Concatenate[Any, P], T]:
-    """A method that runs a procedure and waits for it, with its name, signature and documentation."""
+def blocking(
+    procedure: Callable[Concatenate[O, P], Procedure[T]],
+) -> Callable[[Named], Callable[Concatenate[Any, P], T]]:
+    """Make of a definition the method that runs a procedure and waits for it; see `database.methods`."""
 
     def method(self: SyncMemories[O], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self.run(procedure(self._operations, *args, **kwargs))
 
-    return dressed(method, procedure)
+    return in_place_of_the_definition(dressed(method, procedure))
 
 
 def _embed_of(procedures: HasProcedures) -> EmbedFunction:

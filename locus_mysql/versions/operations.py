@@ -34,10 +34,10 @@ class VersionOperations:
 
     def list_threads(self, tenant: str, limit: int, pattern: str, offset: int) -> Operation[list[str]]:
         """Ids of threads that match a glob, most recently saved first. One round trip."""
-        (found,) = yield Batch.of(self.sql.threads.list(tenant, pattern, limit, offset))
+        (found,) = yield Batch.query(self.sql.threads.list(tenant, pattern, limit, offset))
         return [cast(str, row[0]) for row in found.rows]
 
     def count(self, tenant: str, pattern: str) -> Operation[int]:
         """How many threads match a glob. One round trip."""
-        (found,) = yield Batch.of(self.sql.threads.count(tenant, pattern))
+        (found,) = yield Batch.query(self.sql.threads.count(tenant, pattern))
         return cast(int, found.rows[0][0])

@@ -69,7 +69,8 @@ class NewVersion:
         run_id: The run that made it.
         needs: 0 if it needs nothing of its parent, 1 if all of it, 2 if its writes.
         replace: Whether a checkpoint of the same id takes the new content; else that is refused.
-        token: The save's mark, 16 bytes.
+        token: The save's mark, 16 random bytes.
+        digest: Tells its content, in 15 bytes, if saving the same again is to be accepted; else empty.
     """
 
     surface: str
@@ -83,6 +84,7 @@ class NewVersion:
     needs: int
     replace: bool
     token: bytes
+    digest: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,8 @@ class Removing:
         """Delete a thread with all in it; True if there was one. One round trip."""
         self._memory.forget((tenant, thread_id))
         lock = self._sql.threads.begin_epoch(tenant, thread_id, os.urandom(8))
-        return (yield from self._once(tenant, (lock,), self._sql.threads.delete_all(tenant, thread_id))) > 0
+        removal = (self._sql.settled.settle_all(tenant, thread_id), *self._sql.threads.delete_all(tenant, thread_id))
+        return (yield from self._once(tenant, (lock,), removal)) > 0
 
     def delete_checkpoint(self, tenant: str, thread_id: str, ns: str, checkpoint_id: str) -> Operation[bool]:
         """Delete a checkpoint with its writes; True if there was one. One round trip.
@@ -85,11 +86,12 @@ class Removing:
         """Delete checkpoints that are older; returns how many.
 
         Threads that have expired, or were not saved to for so long, go whole. Of others the newest checkpoint of each
-        namespace stays.
+        namespace stays. Writes that are older and have no checkpoint go as well, and are not counted.
         """
         age_us = int(older_than_s * 1_000_000)
         yield Batch.of(self._sql.settled.forget_old())
         removed = yield from self._remove_stale(tenant, age_us)
+        yield from self._remove_orphans(tenant, age_us)
         after = ""
         while True:
             (page,) = yield Batch.of(self._sql.removing.threads_before(tenant, after, age_us, _PAGE))
@@ -108,18 +110,33 @@ class Removing:
             for row in found.rows:
                 thread_id = cast(str, row[0])
                 self._memory.forget((tenant, thread_id))
-                deletes = self._sql.threads.delete_stale(tenant, thread_id, os.urandom(8), age_us)
-                locked, gone, *_ = yield Batch.of(*deletes)
+                lock, *deletes = self._sql.threads.delete_stale(tenant, thread_id, os.urandom(8), age_us)
+                settle = self._sql.settled.settle_all(tenant, thread_id)
+                locked, _, gone, *_ = yield Batch.of(lock, settle, *deletes)
                 went += locked.affected
                 removed += gone.affected
             if not went:
                 return removed
 
+    def _remove_orphans(self, tenant: str, age_us: int) -> Operation[None]:
+        """Delete writes that are older and have no checkpoint."""
+        after = ""
+        while True:
+            (page,) = yield Batch.of(self._sql.removing.threads_with_orphans(tenant, after, age_us, _PAGE))
+            for row in page.rows:
+                after = cast(str, row[0])
+                yield Batch.of(self._sql.removing.delete_orphans(tenant, after, age_us))
+            if len(page.rows) < _PAGE:
+                return
+
     def _remove(self, tenant: str, thread_id: str, hide: Statement) -> Operation[int]:
         """Hide checkpoints, and remove what then nothing needs."""
         self._memory.forget((tenant, thread_id))
         lock = self._sql.threads.begin_epoch(tenant, thread_id, os.urandom(8))
-        return (yield from self._once(tenant, (lock, hide), self._sql.removing.remove_hidden(tenant, thread_id)))
+        settle = self._sql.settled.settle_marked(tenant, thread_id)
+        return (
+            yield from self._once(tenant, (lock, hide), self._sql.removing.remove_hidden(tenant, thread_id, settle))
+        )
 
     def _once(self, tenant: str, first: Sequence[Statement], then: Sequence[Statement]) -> Operation[int]:
         """Carry out statements once, even if their answer is lost; returns what the last of the first ones affected.

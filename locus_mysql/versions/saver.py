@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Unpack
 
@@ -82,7 +83,8 @@ class SaverOperations(VersionsOfTenants):
             run_id=None,
             needs=0,
             replace=False,
-            token=_content_digest(fields, parent_checkpoint_id, text),
+            token=os.urandom(16),
+            digest=_content_digest(fields, parent_checkpoint_id, text),
         )
         tenant = self.tenancy.of(thread_id)
         saving = self.versions.saving
@@ -281,18 +283,30 @@ class MySQLCheckpointSaver(AsyncVersions[SaverOperations]):
         database, config, owned = share(where, options)
         super().__init__(SaverOperations(config, tenant_of), database, owned=owned)
 
-    put = awaited(SaverOperations.put)
-    get = awaited(SaverOperations.get)
-    list_checkpoints = awaited(SaverOperations.list_checkpoints)
-    put_writes = awaited(SaverOperations.put_writes)
-    get_writes = awaited(SaverOperations.get_writes)
-    delete_thread = awaited(SaverOperations.delete_thread)
-    delete_checkpoint = awaited(SaverOperations.delete_checkpoint)
-    list_threads = awaited(SaverOperations.list_threads)
-    count = awaited(SaverOperations.count)
-    copy_thread = awaited(SaverOperations.copy_thread)
-    prune = awaited(SaverOperations.prune)
-    vacuum = awaited(SaverOperations.vacuum)
+    @awaited(SaverOperations.put)
+    def put(self) -> None: ...
+    @awaited(SaverOperations.get)
+    def get(self) -> None: ...
+    @awaited(SaverOperations.list_checkpoints)
+    def list_checkpoints(self) -> None: ...
+    @awaited(SaverOperations.put_writes)
+    def put_writes(self) -> None: ...
+    @awaited(SaverOperations.get_writes)
+    def get_writes(self) -> None: ...
+    @awaited(SaverOperations.delete_thread)
+    def delete_thread(self) -> None: ...
+    @awaited(SaverOperations.delete_checkpoint)
+    def delete_checkpoint(self) -> None: ...
+    @awaited(SaverOperations.list_threads)
+    def list_threads(self) -> None: ...
+    @awaited(SaverOperations.count)
+    def count(self) -> None: ...
+    @awaited(SaverOperations.copy_thread)
+    def copy_thread(self) -> None: ...
+    @awaited(SaverOperations.prune)
+    def prune(self) -> None: ...
+    @awaited(SaverOperations.vacuum)
+    def vacuum(self) -> None: ...
 
 
 class SyncMySQLCheckpointSaver(SyncVersions[SaverOperations]):
@@ -314,18 +328,30 @@ class SyncMySQLCheckpointSaver(SyncVersions[SaverOperations]):
         database, config, owned = share(where, options)
         super().__init__(SaverOperations(config, tenant_of), database, owned=owned)
 
-    put = blocking(SaverOperations.put)
-    get = blocking(SaverOperations.get)
-    list_checkpoints = blocking(SaverOperations.list_checkpoints)
-    put_writes = blocking(SaverOperations.put_writes)
-    get_writes = blocking(SaverOperations.get_writes)
-    delete_thread = blocking(SaverOperations.delete_thread)
-    delete_checkpoint = blocking(SaverOperations.delete_checkpoint)
-    list_threads = blocking(SaverOperations.list_threads)
-    count = blocking(SaverOperations.count)
-    copy_thread = blocking(SaverOperations.copy_thread)
-    prune = blocking(SaverOperations.prune)
-    vacuum = blocking(SaverOperations.vacuum)
+    @blocking(SaverOperations.put)
+    def put(self) -> None: ...
+    @blocking(SaverOperations.get)
+    def get(self) -> None: ...
+    @blocking(SaverOperations.list_checkpoints)
+    def list_checkpoints(self) -> None: ...
+    @blocking(SaverOperations.put_writes)
+    def put_writes(self) -> None: ...
+    @blocking(SaverOperations.get_writes)
+    def get_writes(self) -> None: ...
+    @blocking(SaverOperations.delete_thread)
+    def delete_thread(self) -> None: ...
+    @blocking(SaverOperations.delete_checkpoint)
+    def delete_checkpoint(self) -> None: ...
+    @blocking(SaverOperations.list_threads)
+    def list_threads(self) -> None: ...
+    @blocking(SaverOperations.count)
+    def count(self) -> None: ...
+    @blocking(SaverOperations.copy_thread)
+    def copy_thread(self) -> None: ...
+    @blocking(SaverOperations.prune)
+    def prune(self) -> None: ...
+    @blocking(SaverOperations.vacuum)
+    def vacuum(self) -> None: ...
 
 
 def _namespace(value: object) -> str:
@@ -333,13 +359,13 @@ def _namespace(value: object) -> str:
 
 
 def _content_digest(fields: Sequence[NewValue], parent_id: str | None, metadata: str | None) -> bytes:
-    """The mark of a save: the same for the same content, so that saving it again is no conflict."""
+    """15 bytes that are the same for the same content, so that saving it again is no conflict."""
     digest = hashlib.sha256(json.dumps([parent_id, metadata]).encode(), usedforsecurity=False)
     for name, _, encoded in fields:
         assert encoded is not None  # noqa: S101 - for the type checker: these are all encoded
         digest.update(json.dumps([name, len(encoded.data)]).encode())
         digest.update(encoded.data)
-    return digest.digest()[:16]
+    return digest.digest()[:15]
 
 
 def _record(version: LoadedVersion) -> CheckpointRecord:

@@ -66,7 +66,7 @@ class Saving:
                     epoch = base.epoch
                 continue
             except Duplicate:
-                (found,) = yield Batch.of(landed)
+                (found,) = yield Batch.of(self._sql.saving.find_saved(*key, row.version_key, new.digest or new.token))
                 if found.rows:
                     return
                 raise CheckpointExists(
@@ -149,7 +149,8 @@ class Saving:
         """The statements that take the next seq, and the place of the one that does."""
         if epoch:
             return 0, (self._sql.threads.take_seq_in_epoch(*key, epoch, self._ttl_us),)
-        statements = self._sql.threads.take_seq(*key, os.urandom(8), self._ttl_us)
+        settle = self._sql.settled.settle_expired(*key)
+        statements = self._sql.threads.take_seq(*key, os.urandom(8), self._ttl_us, settle)
         return len(statements) - 1, statements
 
     def _encode(self, new: NewVersion, base: Base | None) -> tuple[VersionRow, dict[str, Held], dict[str, Body]]:
@@ -182,7 +183,7 @@ class Saving:
             ns=new.ns,
             needs=new.needs if parent_key is not None else 0,
             sources=_sources(values),
-            token=new.token,
+            tokens=new.token + new.digest,
             payload=pack(Content(new.surface, new.head, values), self._config.compression),
             metadata=new.metadata,
             run_key=None if new.run_id is None else keys.run_key(new.run_id),

@@ -79,7 +79,7 @@ class Member:
     def lagging(self, database: str) -> Iterator[None]:
         """Let it receive what the group does, but carry out nothing that concerns the tables of a schema."""
         with self.open() as connection, connection.cursor() as cursor:
-            cursor.execute(f"LOCK TABLES {database}.locus_threads READ, {database}.locus_checkpoints READ")
+            cursor.execute(f"LOCK TABLES {database}.locus_store_threads READ, {database}.locus_store_checkpoints READ")
             yield
 
     def freeze(self) -> None:

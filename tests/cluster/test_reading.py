@@ -47,7 +47,7 @@ async def test_a_load_never_comes_from_a_secondary_that_lags(
             await fresh.save("thread", {"turn": turn, "by": side}, f"{side} {turn}")
             assert (await fresh.history("thread"))[0]["parent_id"] == f"turn {turn}"
             await fresh.close()
-        assert behind.run(f"SELECT COUNT(*) FROM {database}.locus_checkpoints") == ((1,),)
+        assert behind.run(f"SELECT COUNT(*) FROM {database}.locus_store_checkpoints") == ((1,),)
     await before.close()
 
 
@@ -65,7 +65,7 @@ async def test_a_process_that_only_reads_follows_a_primary_that_was_moved(
         await writer.save("thread", {"turn": 2})
         for reader in readers.values():
             assert await reader.load("thread") == {"turn": 2}
-        assert old.run(f"SELECT COUNT(*) FROM {database}.locus_checkpoints") == ((1,),)
+        assert old.run(f"SELECT COUNT(*) FROM {database}.locus_store_checkpoints") == ((1,),)
     for store in (writer, *readers.values()):
         await store.close()
 
@@ -100,7 +100,7 @@ async def test_a_member_that_is_recovering_is_passed_over(
     recovering.run("STOP GROUP_REPLICATION")
     await before.save("thread", {"turn": 2})
     with recovering.open() as connection, connection.cursor() as cursor:
-        cursor.execute(f"LOCK TABLES {database}.locus_checkpoints READ")  # what it missed waits for this
+        cursor.execute(f"LOCK TABLES {database}.locus_store_checkpoints READ")  # what it missed waits for this
         joining = asyncio.create_task(asyncio.to_thread(recovering.join))
         while recovering.view().get(recovering.port, ("", ""))[0] != "RECOVERING":
             assert not joining.done() or joining.exception() is None

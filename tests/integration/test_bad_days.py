@@ -25,7 +25,7 @@ from .drivers_under_test import ASYNC_DRIVERS
 RunSQL = Callable[..., tuple[Any, ...]]
 LockThread = Callable[[MySQLConfig, str], "Rival"]
 State = dict[str, Any]
-DEADLINE_S = 20.0
+DEADLINE_S = 180.0
 
 every_side = pytest.mark.parametrize("side", EVERY_SIDE)
 one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
@@ -119,7 +119,7 @@ async def test_a_save_gives_up_at_the_retry_deadline_and_says_so(
     began = time.monotonic()
     with pytest.raises(Unavailable, match="retry_deadline_s"):
         await store.save("thread", state_of(2))
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 20  # by default it is 30
     rival.let_go()
     assert await store.load("thread") == state_of(1)
     await store.save("thread", state_of(2))
@@ -436,7 +436,7 @@ def test_after_a_fork_parent_and_child_both_go_on(make_config: MakeConfig, side:
         input=config.password.get_secret_value(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert (ran.returncode, ran.stderr) == (0, "")

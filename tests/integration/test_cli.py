@@ -97,7 +97,7 @@ def test_vacuum_removes_what_is_older_and_says_how_many(
         )
         assert cli.main(["vacuum", "--older-than-days", "10", "--dsn", dsn]) == 0
         assert cli.main(["vacuum", "--older-than-days", "8.5", "--dsn", dsn]) == 0
-        assert capsys.readouterr().out == "Removed 0 checkpoints.\nRemoved 1 checkpoint.\n"
+        assert capsys.readouterr().out == "Removed 0 checkpoints of dicts.\nRemoved 1 checkpoint of dicts.\n"
         assert store.list_threads() == ["new"]
 
 
@@ -111,7 +111,7 @@ def test_vacuum_and_health_know_the_tables_of_versions(
         assert cli.main(["health", "--dsn", dsn, "--family", "versions"]) == 0
         assert "threads  1 of tenant 'default', family versions" in capsys.readouterr().out
         assert cli.main(["vacuum", "--older-than-days", "8.5", "--dsn", dsn]) == 0
-        assert capsys.readouterr().out == "Removed 2 checkpoints.\n"
+        assert capsys.readouterr().out == "Removed 2 checkpoints of versions.\n"
         assert [found["checkpoint_id"] for found in saver.list_checkpoints(thread_id="t")] == ["3"]
 
 

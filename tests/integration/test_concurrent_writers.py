@@ -18,7 +18,7 @@ from .conftest import ONE_OF_EACH, MakeConfig, OpenStore
 
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["pytest", "pymysql", "mysql.connector", "tests.integration.test_concurrent_writers"])
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 
 State = dict[str, Any]
 

@@ -25,7 +25,7 @@ from .drivers_under_test import ASYNC_DRIVERS
 from .test_cli import dsn_of
 
 RunSql = Callable[..., tuple[Any, ...]]
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 
 
 @pytest.fixture
@@ -92,12 +92,26 @@ def test_the_chapter_on_langgraph_holds_and_leaves_nothing_behind(
     assert tables() == ()
 
 
+@pytest.mark.parametrize("driver", ASYNC_DRIVERS if FULL else ASYNC_DRIVERS[:1])
+def test_the_chapter_on_memories_holds_and_leaves_nothing_behind(
+    driver: str, dsn: str, tables: Callable[[], tuple[Any, ...]]
+) -> None:
+    with running_demo("memories", "--dsn", dsn, "--driver", driver) as process:
+        shown, complaints = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 0, shown + complaints
+    assert "FAILED" not in shown
+    assert "\nAll 8 checks held" in shown
+    assert complaints == ""
+    assert max(map(len, shown.splitlines())) <= 110
+    assert tables() == ()
+
+
 def test_the_chapters_are_named_and_need_no_server(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["demo", "--list"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["agents", "langgraph"]
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["agents", "langgraph", "memories"]
     with pytest.raises(SystemExit):
         cli.main(["demo", "nonsense"])
-    assert "there are agents, langgraph" in capsys.readouterr().err
+    assert "there are agents, langgraph, memories" in capsys.readouterr().err
 
 
 def test_a_check_that_fails_is_shown_and_makes_the_exit_code_1(

@@ -27,6 +27,8 @@ import locus_mysql
 from locus_mysql import MySQLConfig
 from locus_mysql.database import spans
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
+from locus_mysql.integrations.memu import MemuDatabase
+from locus_mysql.memory import HashingEmbedder
 
 from .langgraph.graphs import chat
 
@@ -68,8 +70,11 @@ def all_examples() -> list[Example]:
     for name, value in public.items():
         if getattr(value, "__module__", "").startswith("locus_mysql"):
             examples += examples_of(name, value.__doc__ or "", {**public, "Agent": Agent, "model": MODEL})
+    names = {**public, "HashingEmbedder": HashingEmbedder}
+    examples += examples_of("HashingEmbedder", HashingEmbedder.__doc__ or "", names)
     for saver in (AsyncMySQLSaver, MySQLSaver):
         examples += examples_of(saver.__name__, saver.__doc__ or "", {saver.__name__: saver, "builder": chat()})
+    examples += examples_of("MemuDatabase", MemuDatabase.__doc__ or "", {"MemuDatabase": MemuDatabase})
     return examples
 
 

@@ -44,6 +44,6 @@ def test_the_event_loop_imports_nothing(
     config = make_config(driver=driver, ssl_mode=ssl_mode)
     program = PROGRAM.replace("CheckpointStore(", f"CheckpointStore({server_dsn.rpartition('/')[0]!r}, ", 1)
     arguments = [driver, config.database, ssl_mode]
-    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=180)
     assert done.stderr == ""
     assert done.stdout.strip() == "[]"

@@ -24,7 +24,7 @@ from .conftest import MADE_BEFORE
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:pymysql")
 
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 
 
 @pytest.fixture(scope="module")

@@ -257,6 +257,6 @@ def test_nothing_is_told_unless_the_application_asks(
     make_config: MakeConfig, server_dsn: str, database: str, mode: str, told: Any
 ) -> None:
     dsn = f"{server_dsn.rpartition('/')[0]}/{database}"
-    done = subprocess.run([sys.executable, "-c", PROGRAM, mode, dsn], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", PROGRAM, mode, dsn], capture_output=True, text=True, timeout=180)
     assert done.stderr == ""
     assert json.loads(done.stdout) == told

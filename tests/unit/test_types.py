@@ -91,9 +91,9 @@ CheckpointStore(DSN, pool_size="three")  # refused: pool_size
 MySQLCheckpointer(poolsize=3)  # refused: poolsize
 MySQLBackend(DSN, poolsize=3)  # refused: poolsize
 Database(DSN, tenent="acme")  # refused: tenent
-store.save("t")  # refused: arguments
-store.save("t", 3)  # refused: int
-store.load("t", nonsense=1)  # refused: nonsense
+store.save("t")  # refused: "data" in call to "save" of "SyncCheckpointStore"
+store.save("t", 3)  # refused: Argument 2 to "save" of "SyncCheckpointStore" has incompatible type "int"
+store.load("t", nonsense=1)  # refused: Unexpected keyword argument "nonsense" for "load" of "SyncCheckpointStore"
 """
 
 

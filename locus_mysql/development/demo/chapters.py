@@ -37,4 +37,5 @@ class Chapter:
 CHAPTERS: Mapping[str, Chapter] = {
     "agents": Chapter("Locus agents that remember, with a scripted model", "locus", "story"),
     "langgraph": Chapter("a LangGraph graph: interrupted, resumed elsewhere, rewound", "langgraph", "graph_story"),
+    "memories": Chapter("facts told in one conversation, used in another, found by likeness", "locus", "memory_story"),
 }

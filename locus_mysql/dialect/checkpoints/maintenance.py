@@ -42,17 +42,21 @@ UPDATE {checkpoints} c
    AND c.created_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
 """
 
-# Delete the unnamed rows that no named state follows. In this statement and the next two, DISTINCT ends the recursion
-# even where damaged rows follow each other in a circle.
+# Delete the unnamed rows that no named state follows or builds on; these differ only where parents are damaged.
+# In this statement and the next two, DISTINCT ends the recursion even where damaged rows follow each other in a circle.
 SWEEP_LEAVES = """
 DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
-  LEFT JOIN (WITH RECURSIVE followed (seq, parent_seq) AS (
-               SELECT seq, parent_seq FROM {checkpoints}
+  LEFT JOIN (WITH RECURSIVE followed (seq, parent_seq, base_seq) AS (
+               SELECT seq, parent_seq, base_seq FROM {checkpoints}
                 WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL
                UNION DISTINCT
-               SELECT p.seq, p.parent_seq
+               SELECT p.seq, p.parent_seq, p.base_seq
                  FROM followed
                  JOIN {checkpoints} p ON p.tenant = %s AND p.thread_id = %s AND p.seq = followed.parent_seq
+               UNION DISTINCT
+               SELECT b.seq, b.parent_seq, b.base_seq
+                 FROM followed
+                 JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = followed.base_seq
              ) SELECT seq FROM followed) AS followed ON followed.seq = c.seq
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NULL AND followed.seq IS NULL
 """
@@ -250,7 +254,7 @@ class MaintenanceStatements(Statements):
         """Remove everything in a thread that no named checkpoint needs."""
         key = (tenant, thread_id)
         return (
-            Statement(self._text(SWEEP_LEAVES), key * 3),
+            Statement(self._text(SWEEP_LEAVES), key * 4),
             Statement(self._text(SWEEP_PAYLOADS), key * 3),
             Statement(self._text(SWEEP_TEXTS), key * 3),
             Statement(self._text(SWEEP_BYPASS), key * 5),

@@ -132,7 +132,8 @@ UPDATE {checkpoints} c
 """
 
 # Delete the row just unnamed if no state follows it, and those unnamed rows before it that no other state follows.
-# Relies on the index parents. A base is always an ancestor, so this never takes a base away.
+# Relies on the indexes parents and bases. A base is always an ancestor, so it has a state that follows it; only where
+# parents are damaged, a row is kept because a named state builds on it.
 REMOVE_LEAF = """
 DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
   JOIN (WITH RECURSIVE gone (seq, parent_seq) AS (
@@ -140,6 +141,9 @@ DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
            WHERE x.tenant = %s AND x.thread_id = %s AND x.seq = LAST_INSERT_ID() AND x.checkpoint_id IS NULL
              AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
                               WHERE k.tenant = %s AND k.thread_id = %s AND k.parent_seq = x.seq)
+             AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
+                              WHERE k.tenant = %s AND k.thread_id = %s AND k.base_seq = x.seq
+                                AND k.checkpoint_id IS NOT NULL)
           UNION ALL
           SELECT p.seq, p.parent_seq
             FROM gone
@@ -148,6 +152,9 @@ DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
            WHERE p.checkpoint_id IS NULL
              AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
                               WHERE k.tenant = %s AND k.thread_id = %s AND k.parent_seq = p.seq AND k.seq <> gone.seq)
+             AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
+                              WHERE k.tenant = %s AND k.thread_id = %s AND k.base_seq = p.seq
+                                AND k.checkpoint_id IS NOT NULL)
         ) SELECT seq FROM gone) AS removable ON removable.seq = c.seq
  WHERE c.tenant = %s AND c.thread_id = %s
 """
@@ -280,7 +287,7 @@ class CheckpointStatements(Statements):
         return (
             Statement(self._text(FORGET_TEXT), key * 5),
             Statement(self._text(STRIP_PAYLOAD), key * 5),
-            Statement(self._text(REMOVE_LEAF), key * 5),
+            Statement(self._text(REMOVE_LEAF), key * 7),
             Statement(self._text(BYPASS), key * 2),
             Statement(self._text(REMOVE_BYPASSED), key),
         )

@@ -6,6 +6,8 @@ from functools import cached_property
 from typing import Literal
 
 from ..dialect import Dialect
+from .care import CareStatements
+from .moving import MovingStatements
 from .reading import ReadingStatements
 from .tables import memory_schema, table_names
 from .vectors import VectorStatements
@@ -45,3 +47,13 @@ class MemoryDialect(Dialect):
     def vectors(self) -> VectorStatements:
         """Writing embeddings and finding the nearest."""
         return VectorStatements(self._tables)
+
+    @cached_property
+    def moving(self) -> MovingStatements:
+        """Reading items whole, and writing them as they were."""
+        return MovingStatements(self._tables)
+
+    @cached_property
+    def care(self) -> CareStatements:
+        """Counting and removing what nobody needs."""
+        return CareStatements(self._tables)

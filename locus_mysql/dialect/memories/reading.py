@@ -107,7 +107,7 @@ class ReadingStatements(MemoryStatements):
     ) -> Statement:
         """Rows of items that hold any part of a query, best first, each with the share of the parts that it holds."""
         held = " + ".join([HOLDS] * len(parts))
-        score = f"({held}) / {len(parts)}" if len(parts) > 1 else "1"
+        score = f"({held}) / {len(parts)}e0" if len(parts) > 1 else "1"  # as floats: whole numbers give four digits
         text = WORDS.replace("<score>", score).replace("<range>", where.condition("i"))
         scored: tuple[Param, ...] = tuple(parts) if len(parts) > 1 else ()
         return Statement(

@@ -99,6 +99,25 @@ DELETE FROM {threads}
    AND NOT EXISTS (SELECT 1 FROM {versions} v WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0)
 """
 
+# Threads with old writes whose checkpoint never came, or went while they were on their way; in the order of the primary
+# key.
+THREADS_WITH_ORPHANS = """
+SELECT DISTINCT w.thread_id
+  FROM {writes} w
+ WHERE w.tenant = %s AND w.thread_id > %s AND w.created_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
+   AND NOT EXISTS (SELECT 1 FROM {versions} v
+                    WHERE v.tenant = w.tenant AND v.thread_id = w.thread_id AND v.version_key = w.version_key)
+ ORDER BY w.thread_id
+ LIMIT %s
+"""
+
+DELETE_ORPHANS = """
+DELETE w FROM {writes} w
+  LEFT JOIN {versions} v ON v.tenant = w.tenant AND v.thread_id = w.thread_id AND v.version_key = w.version_key
+ WHERE w.tenant = %s AND w.thread_id = %s AND v.version_key IS NULL
+   AND w.created_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
+"""
+
 # Relies on the index runs.
 THREADS_OF_RUNS = """
 SELECT DISTINCT v.thread_id FROM {versions} v WHERE v.tenant = %s AND v.run_key IN (<runs>) AND v.hidden = 0
@@ -168,16 +187,31 @@ class RemovingStatements(Statements):
         """Ids of threads that have such checkpoints, those behind an id, in order."""
         return Statement(self._text(THREADS_BEFORE), (tenant, after, age_us, limit))
 
-    def remove_hidden(self, tenant: str, thread_id: str) -> tuple[Statement, ...]:
-        """Remove what is hidden and not needed, with its writes and parts; and the thread if nothing is left."""
+    def remove_hidden(self, tenant: str, thread_id: str, settle: Statement) -> tuple[Statement, ...]:
+        """Remove what is hidden and not needed, with its writes and parts; and the thread if nothing is left.
+
+        Args:
+            tenant: The thread's tenant.
+            thread_id: The thread.
+            settle: Leaves the tokens of what is marked to be removed.
+        """
         key = (tenant, thread_id)
         return (
             Statement(self._text(MARK_UNNEEDED), key * 4),
+            settle,
             Statement(self._text(DELETE_WRITES), key),
             Statement(self._text(DELETE_MARKED), key),
             Statement(self._text(DELETE_PARTS), key * 2),
             Statement(self._text(DROP_IF_EMPTY), key * 2),
         )
+
+    def threads_with_orphans(self, tenant: str, after: str, age_us: int, limit: int) -> Statement:
+        """Ids of threads that have writes older than an age without a checkpoint, those behind an id, in order."""
+        return Statement(self._text(THREADS_WITH_ORPHANS), (tenant, after, age_us, limit))
+
+    def delete_orphans(self, tenant: str, thread_id: str, age_us: int) -> Statement:
+        """Remove a thread's writes older than an age that have no checkpoint."""
+        return Statement(self._text(DELETE_ORPHANS), (tenant, thread_id, age_us))
 
     def threads_of_runs(self, tenant: str, run_keys: Sequence[bytes]) -> Statement:
         """Ids of threads that have checkpoints of runs."""

@@ -22,7 +22,7 @@ class VersionRow(NamedTuple):
         ns: The namespace.
         needs: 0 if it needs nothing of its parent, 1 if all of it, 2 if its writes.
         sources: JSON array of the numbers of its parts.
-        token: The save's mark.
+        tokens: The save's mark, of 16 bytes; behind it, of 15, what tells the content, if that matters.
         payload: Its bytes.
         metadata: JSON text for queries, or None.
         run_key: Digest of the run that made it, or None.
@@ -37,7 +37,7 @@ class VersionRow(NamedTuple):
     ns: str
     needs: int
     sources: str
-    token: bytes
+    tokens: bytes
     payload: bytes
     metadata: str | None
     run_key: bytes | None
@@ -54,7 +54,7 @@ class VersionRow(NamedTuple):
             self.ns,
             self.needs,
             self.sources,
-            self.token,
+            self.tokens,
             self.payload,
             self.metadata,
             self.run_key,

@@ -14,18 +14,23 @@ INSERT INTO {versions} (tenant, thread_id, ns_key, seq, stored_seq, hidden, vers
 VALUES (%s, %s, %s, <seq>, LAST_INSERT_ID(), 0, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))
 """
 
-# Insert under the seq just taken. Two checkpoints of one id: error 1062.
-INSERT = _INSERT.replace("<seq>", "LAST_INSERT_ID()")
+# Insert under the seq just taken. Two checkpoints of one id: error 1062. A late duplicate of a save whose row was
+# removed since: error 3141, as with the guards of the other family.
+INSERT = _INSERT.replace(
+    "<seq>",
+    "CAST(IF(EXISTS(SELECT 1 FROM {settled} s WHERE s.tenant = %s AND s.token = %s), '', LAST_INSERT_ID()) AS JSON)",
+)
 
-# The same behind TAKE_SEQ_IN_EPOCH: if no seq was taken, the statement fails with error 3141, as the
-# guards of the other family do.
+# The same behind TAKE_SEQ_IN_EPOCH, where nothing was removed: if no seq was taken, it fails with error 3141.
 INSERT_IN_EPOCH = _INSERT.replace("<seq>", "CAST(IF(ROW_COUNT() = 1, LAST_INSERT_ID(), '') AS JSON)")
 
-# A checkpoint that exists takes the new content and keeps its place. The marks of the last eight saves are kept.
+# A checkpoint that exists takes the new content and keeps its place. The marks of the last eight saves are kept; if the
+# save's own is among them, it is a late duplicate, and fails with error 3141.
 REPLACE = """
 AS new
 ON DUPLICATE KEY UPDATE
-  tokens     = LEFT(CONCAT(new.tokens, {versions}.tokens), 128),
+  tokens     = IF(CAST(IF(LOCATE(new.tokens, {versions}.tokens) > 0, '', '1') AS JSON) = 1,
+                  LEFT(CONCAT(new.tokens, {versions}.tokens), 128), ''),
   stored_seq = new.stored_seq,
   hidden     = 0,
   parent_key = new.parent_key,
@@ -40,11 +45,15 @@ ON DUPLICATE KEY UPDATE
 INSERT_PARTS = "INSERT INTO {parts} (tenant, thread_id, part, chunk) VALUES "
 PART_VALUES = f"(%s, %s, LAST_INSERT_ID() * {OWN_PARTS} + %s, %s)"
 
-# Was this save carried out already, even if another one has replaced it since?
+# Was this save carried out already, even if its row was replaced or removed since?
 FIND_SAVED = """
 SELECT v.stored_seq
   FROM {versions} v
  WHERE v.tenant = %s AND v.thread_id = %s AND v.version_key = %s AND LOCATE(%s, v.tokens) > 0
+ UNION ALL
+SELECT s.affected
+  FROM {settled} s
+ WHERE s.tenant = %s AND s.token = %s
 """
 
 # A write is stored once; a later one of the same task and index is another try of it. Special writes, below 0, are
@@ -90,6 +99,8 @@ class SavingStatements(Statements):
     ) -> tuple[Statement, ...]:
         """Insert a checkpoint and its parts under the seq just taken; the checkpoint first.
 
+        Fails with error 3141 if it is a late duplicate of a save that was carried out.
+
         Args:
             tenant: The thread's tenant.
             thread_id: The thread.
@@ -98,7 +109,8 @@ class SavingStatements(Statements):
             replace: Whether a checkpoint of the same id takes the new content; fails with error 1062 otherwise.
         """
         text = self._text((INSERT_IN_EPOCH if in_epoch else INSERT).rstrip() + (REPLACE if replace else ""))
-        statement = Statement(text, (tenant, thread_id, row.ns_key, *row.params))
+        unless_settled = () if in_epoch else (tenant, row.tokens[:16])
+        statement = Statement(text, (tenant, thread_id, row.ns_key, *unless_settled, *row.params))
         return (statement, *self._insert_parts(tenant, thread_id, row.chunks))
 
     def _insert_parts(self, tenant: str, thread_id: str, chunks: Sequence[bytes]) -> list[Statement]:
@@ -116,8 +128,8 @@ class SavingStatements(Statements):
         ]
 
     def find_saved(self, tenant: str, thread_id: str, version_key: bytes, token: bytes) -> Statement:
-        """A row if this save was carried out."""
-        return Statement(self._text(FIND_SAVED), (tenant, thread_id, version_key, token))
+        """A row if the save with this mark was carried out, or if this is the digest of the checkpoint's content."""
+        return Statement(self._text(FIND_SAVED), (tenant, thread_id, version_key, token, tenant, token))
 
     def insert_writes(
         self, tenant: str, thread_id: str, version_key: bytes, token: bytes, rows: Sequence[WriteRow], *, replace: bool

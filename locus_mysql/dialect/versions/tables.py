@@ -31,7 +31,8 @@ THREADS = """
 # keys hold their digests: ns_key of the namespace, version_key of namespace and id, parent_key of the parent's.
 # sources lists the parts that the values are put together from: below 1024 it is a part of this very row, number
 # stored_seq * 1024 + part; above, the number of another one's. payload holds small values and says how the parts fit.
-# tokens are the marks of the saves that wrote the row, newest first: a save that is repeated finds its own among them.
+# tokens are the marks of the saves that wrote the row, newest first, 16 bytes each: a repeated save finds its own
+# among them. Where history is kept it is one mark, and 15 bytes that tell the content.
 # hidden: the checkpoint was deleted, and its row is kept because others need it. needs: 0 nothing of the parent, 1 all
 # of it, as its values go on from it, 2 the parent's writes.
 VERSIONS = """

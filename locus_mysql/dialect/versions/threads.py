@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..like import like
 from ..statement import Statement
-from ..template import Statements
+from ..template import KEPT_S, Statements
 
 # Take the next seq of a thread of which nothing was removed since its epoch was this. The statement behind it looks at
 # ROW_COUNT().
@@ -112,14 +112,24 @@ class ThreadStatements(Statements):
         """The thread's next seq as last insert id; changes nothing if its epoch is another."""
         return Statement(self._text(TAKE_SEQ_IN_EPOCH), (ttl_us, tenant, thread_id, epoch))
 
-    def take_seq(self, tenant: str, thread_id: str, epoch: bytes, ttl_us: int | None) -> tuple[Statement, ...]:
+    def take_seq(
+        self, tenant: str, thread_id: str, epoch: bytes, ttl_us: int | None, settle: Statement
+    ) -> tuple[Statement, ...]:
         """The thread's next seq as last insert id; makes the thread, or makes an expired one anew, under this epoch.
 
         The statement that takes it is the last one.
+
+        Args:
+            tenant: The thread's tenant.
+            thread_id: The thread.
+            epoch: Of the thread, if it is made.
+            ttl_us: After how many microseconds without a save it expires; None for never.
+            settle: Leaves the tokens of an expired thread's saves, which are removed.
         """
         key = (tenant, thread_id)
         return (
             Statement(self._text(LOCK), key),
+            *((settle,) if ttl_us is not None and ttl_us < KEPT_S * 1_000_000 else ()),
             *(Statement(self._text(text), key) for text in CLEAR_EXPIRED),
             Statement(self._text(TAKE_SEQ), (*key, epoch, ttl_us, epoch, ttl_us)),
         )
@@ -151,7 +161,7 @@ class ThreadStatements(Statements):
     def delete_stale(self, tenant: str, thread_id: str, epoch: bytes, age_us: int) -> tuple[Statement, ...]:
         """Remove a thread if it still is stale; the first statement affects a row if it is.
 
-        The second affects the checkpoints that went.
+        The second one affects the checkpoints that went.
         """
         key = (tenant, thread_id)
         return (

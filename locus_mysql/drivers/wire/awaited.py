@@ -30,7 +30,6 @@ class AsyncAdapter(Adapter):
 
     def __init__(self, config: ConnectionOptions, endpoint: Endpoint, tls: ssl.SSLContext | None) -> None:
         super().__init__(config, endpoint, tls)
-        # Asyncio does not tell when a packet was sent, so `limit_s` is one limit for sending it and for its answer.
         self._loop = asyncio.get_running_loop()
 
     @classmethod
@@ -47,7 +46,12 @@ class AsyncAdapter(Adapter):
                     configure(connection.socket())
                     guard_at_fork(connection)
                     connection._conversation = Conversation(
-                        connection.transport(), connection._loop, unread_check(connection.socket()), connection.traffic
+                        connection.transport(),
+                        connection._loop,
+                        unread_check(connection.socket()),
+                        connection.traffic,
+                        write_s=connection.write_s,
+                        read_s=connection.read_s,
                     )
                     results = await connection._send_each(connection.packets(session.SETUP))
                 connection.check_results(session.SETUP, results)

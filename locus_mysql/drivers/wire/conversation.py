@@ -15,6 +15,10 @@ from .commands import Command
 from .inbox import Inbox
 from .results import ResultReader, unasked
 
+#: Over TLS, asyncio does not tell when a command was sent. One of up to so many bytes is taken to be sent at once; a
+#: larger one has one limit for sending it and for its answer.
+_SENT_AT_ONCE_BYTES = 65_536
+
 
 class Conversation(asyncio.BufferedProtocol):
     """Takes a transport over from the library that opened it.
@@ -24,13 +28,28 @@ class Conversation(asyncio.BufferedProtocol):
         loop: The event loop it belongs to.
         unread: Tells whether something has come in that the event loop has not read yet.
         traffic: Where it is counted what is sent and received.
+        write_s: Limit for sending a command, in seconds.
+        read_s: Limit for its whole answer, in seconds from when it was sent.
     """
 
     def __init__(
-        self, transport: Any, loop: asyncio.AbstractEventLoop, unread: Callable[[], object], traffic: Traffic
+        self,
+        transport: Any,
+        loop: asyncio.AbstractEventLoop,
+        unread: Callable[[], object],
+        traffic: Traffic,
+        *,
+        write_s: float,
+        read_s: float,
     ) -> None:
         self._transport = transport
         self._traffic = traffic
+        self._write_s = write_s
+        self._read_s = read_s
+        self._sending = False
+        self._tells = transport.get_extra_info("ssl_object") is None
+        self._deadline = 0.0
+        self._timer: asyncio.TimerHandle | None = None
         self._loop = loop
         self._unread = unread
         self._reader: ResultReader | None = None
@@ -38,6 +57,7 @@ class Conversation(asyncio.BufferedProtocol):
         self._lost = ""
         self._inbox = Inbox()
         transport.set_protocol(self)
+        transport.set_write_buffer_limits(high=1, low=0)  # so that we are told as soon as everything has been sent
 
     async def ask(self, command: Command, deadline: float) -> list[Result]:
         """Send a command and wait for its answer.
@@ -57,14 +77,21 @@ class Conversation(asyncio.BufferedProtocol):
             raise ConnectionResetError(self._lost)
         self._reader = reader = ResultReader(command.answer_number)
         self._answered = answered = self._loop.create_future()
-        timer = self._loop.call_at(deadline, self._end, TimeoutError())
+        self._deadline = deadline
         try:
             self._transport.write(command.wire)
             self._traffic.round_trips += 1
             self._traffic.sent_bytes += len(command.wire)
+            if self._sending:
+                self._wait(self._write_s)
+            elif self._tells or len(command.wire) <= _SENT_AT_ONCE_BYTES:
+                self._wait(self._read_s)
+            else:
+                self._wait(self._write_s + self._read_s)
             await answered
         finally:
-            timer.cancel()
+            if self._timer is not None:
+                self._timer.cancel()
             answered.cancel()  # else it would log a failure that came together with the task's cancellation
             self._reader = self._answered = None
         return reader.results
@@ -93,6 +120,16 @@ class Conversation(asyncio.BufferedProtocol):
             if complete:
                 self._end(None)
 
+    def pause_writing(self) -> None:
+        """Called by the transport when it could not send everything at once."""
+        self._sending = True
+
+    def resume_writing(self) -> None:
+        """Called by the transport when it has sent everything: now the answer is waited for."""
+        self._sending = False
+        if self._reader is not None:
+            self._wait(self._read_s)
+
     def eof_received(self) -> None:
         """Called by the transport when the server has closed its side; the transport then closes."""
         self.connection_lost(None)
@@ -101,6 +138,12 @@ class Conversation(asyncio.BufferedProtocol):
         """Called by the transport when it was closed."""
         self._lost = self._lost or (str(exc) if exc else "") or "the server closed the connection"
         self._end(ConnectionResetError(self._lost))
+
+    def _wait(self, limit_s: float) -> None:
+        """Fail after so many seconds from now, or at the command's deadline."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(min(self._loop.time() + limit_s, self._deadline), self._end, TimeoutError())
 
     def _end(self, failure: Exception | None) -> None:
         self._reader = None

@@ -139,7 +139,7 @@ class StoreProcedures(MemoryProcedures):
         else:
             hits = yield from self.reading.newest(tenant, where, condition, limit, offset)
         expiring = [hit.item for hit in hits if hit.item.expires_at is not None]
-        if op.refresh_ttl and expiring:
+        if op.refresh_ttl and expiring and self.reading.config.reads != "inspect":
             keys = [(path_of(item.namespace), encoded_key(item.key)) for item in expiring]
             yield Batch(self.sql.writing.refresh(tenant, keys), atomic=False)
         return [_search_item(hit) for hit in hits]

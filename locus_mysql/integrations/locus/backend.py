@@ -146,19 +146,32 @@ class MySQLBackend(AsyncStore[BackendOperations]):
         database, config, owned = _share(where, place, options)
         super().__init__(BackendOperations(config), database, owned=owned)
 
-    save = awaited(BackendOperations.save)
-    load = awaited(BackendOperations.load)
-    exists = awaited(BackendOperations.exists)
-    delete = awaited(BackendOperations.delete)
-    list_threads = awaited(BackendOperations.list_threads)
-    count = awaited(BackendOperations.count)
-    copy_thread = awaited(BackendOperations.copy_thread)
-    get_metadata = awaited(BackendOperations.get_metadata)
-    query_by_metadata = awaited(BackendOperations.query_by_metadata)
-    search = awaited(BackendOperations.search)
-    search_data = awaited(BackendOperations.search_data)
-    list_with_metadata = awaited(BackendOperations.list_with_metadata)
-    vacuum = awaited(BackendOperations.vacuum)
+    @awaited(BackendOperations.save)
+    def save(self) -> None: ...
+    @awaited(BackendOperations.load)
+    def load(self) -> None: ...
+    @awaited(BackendOperations.exists)
+    def exists(self) -> None: ...
+    @awaited(BackendOperations.delete)
+    def delete(self) -> None: ...
+    @awaited(BackendOperations.list_threads)
+    def list_threads(self) -> None: ...
+    @awaited(BackendOperations.count)
+    def count(self) -> None: ...
+    @awaited(BackendOperations.copy_thread)
+    def copy_thread(self) -> None: ...
+    @awaited(BackendOperations.get_metadata)
+    def get_metadata(self) -> None: ...
+    @awaited(BackendOperations.query_by_metadata)
+    def query_by_metadata(self) -> None: ...
+    @awaited(BackendOperations.search)
+    def search(self) -> None: ...
+    @awaited(BackendOperations.search_data)
+    def search_data(self) -> None: ...
+    @awaited(BackendOperations.list_with_metadata)
+    def list_with_metadata(self) -> None: ...
+    @awaited(BackendOperations.vacuum)
+    def vacuum(self) -> None: ...
 
 
 class SyncMySQLBackend(SyncStore[BackendOperations]):
@@ -175,19 +188,32 @@ class SyncMySQLBackend(SyncStore[BackendOperations]):
         database, config, owned = _share(where, place, options)
         super().__init__(BackendOperations(config), database, owned=owned)
 
-    save = blocking(BackendOperations.save)
-    load = blocking(BackendOperations.load)
-    exists = blocking(BackendOperations.exists)
-    delete = blocking(BackendOperations.delete)
-    list_threads = blocking(BackendOperations.list_threads)
-    count = blocking(BackendOperations.count)
-    copy_thread = blocking(BackendOperations.copy_thread)
-    get_metadata = blocking(BackendOperations.get_metadata)
-    query_by_metadata = blocking(BackendOperations.query_by_metadata)
-    search = blocking(BackendOperations.search)
-    search_data = blocking(BackendOperations.search_data)
-    list_with_metadata = blocking(BackendOperations.list_with_metadata)
-    vacuum = blocking(BackendOperations.vacuum)
+    @blocking(BackendOperations.save)
+    def save(self) -> None: ...
+    @blocking(BackendOperations.load)
+    def load(self) -> None: ...
+    @blocking(BackendOperations.exists)
+    def exists(self) -> None: ...
+    @blocking(BackendOperations.delete)
+    def delete(self) -> None: ...
+    @blocking(BackendOperations.list_threads)
+    def list_threads(self) -> None: ...
+    @blocking(BackendOperations.count)
+    def count(self) -> None: ...
+    @blocking(BackendOperations.copy_thread)
+    def copy_thread(self) -> None: ...
+    @blocking(BackendOperations.get_metadata)
+    def get_metadata(self) -> None: ...
+    @blocking(BackendOperations.query_by_metadata)
+    def query_by_metadata(self) -> None: ...
+    @blocking(BackendOperations.search)
+    def search(self) -> None: ...
+    @blocking(BackendOperations.search_data)
+    def search_data(self) -> None: ...
+    @blocking(BackendOperations.list_with_metadata)
+    def list_with_metadata(self) -> None: ...
+    @blocking(BackendOperations.vacuum)
+    def vacuum(self) -> None: ...
 
 
 def _share(

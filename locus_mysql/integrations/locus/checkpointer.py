@@ -61,7 +61,7 @@ _BRANCH_STEM = 495
 
 
 class LocusOperations:
-    """The checkpointer's operations: those of checkpoints, with Locus' states in and out and a tenant for each call.
+    """The checkpointer's operations: those of checkpoints, on Locus' states, with a tenant for each call.
 
     Args:
         config: The options.
@@ -101,7 +101,7 @@ class LocusOperations:
         self.checkpoints.counters = counters
 
     def place(self, thread_id: str) -> ThreadKey:
-        """Where a thread is: its tenant and its id."""
+        """The key of a thread: its tenant and its id."""
         check_thread_id(thread_id)
         return self.tenancy.of(thread_id), thread_id
 
@@ -138,8 +138,8 @@ class LocusOperations:
             The checkpoint's id.
 
         Raises:
-            Conflict: Another checkpoint is the newest than the one expected, or, with ``on_conflict="raise"``, than
-                the one this run loaded or saved last; both are named.
+            Conflict: The thread's newest checkpoint is not the one expected or, with ``on_conflict="raise"``, not the
+                one that this run loaded or saved last; the error names both.
             TurnLost: The `turn` that the call is in is over.
             InvalidInput: An argument cannot be stored exactly.
             TenantUnknown: ``tenant_of`` named no tenant.
@@ -193,11 +193,14 @@ class LocusOperations:
         """The state of a checkpoint, or of a thread's newest; None if there is none. One round trip.
 
         Raises:
-            CorruptCheckpoint: A row of it was changed or is gone, or it is not an agent's state. Names the thread.
+            CorruptCheckpoint: One of its rows was changed or is gone, or what it holds is not an agent's state. The
+                error names the thread.
         """
         key = self.place(thread_id)
         newest: bytes | None = None
-        if self.on_conflict != "keep" and checkpoint_id is not None:  # whoever goes back knows what he leaves behind
+        if (
+            self.on_conflict != "keep" and checkpoint_id is not None
+        ):  # who goes back to an older checkpoint knows that newer ones exist
             newest = yield from self.checkpoints.newest_token(*key)
         row = yield from self.checkpoints.load_row(*key, checkpoint_id)
         if row is None:
@@ -444,25 +447,44 @@ class MySQLCheckpointer(AsyncTurns[LocusOperations], BaseCheckpointer):
         """All of them; search only if it is configured."""
         return _capabilities(self.config)
 
-    save = awaited(LocusOperations.save)
-    load = awaited(LocusOperations.load)
-    list_checkpoints = awaited(LocusOperations.list_checkpoints)
-    delete = awaited(LocusOperations.delete)
-    exists = awaited(LocusOperations.exists)
-    search = awaited(LocusOperations.search)
-    query_by_metadata = awaited(LocusOperations.query_by_metadata)
-    get_metadata = awaited(LocusOperations.get_metadata)
-    vacuum = awaited(LocusOperations.vacuum)
-    copy_thread = awaited(LocusOperations.copy_thread)
-    list_threads = awaited(LocusOperations.list_threads)
-    list_with_metadata = awaited(LocusOperations.list_with_metadata)
-    count = awaited(LocusOperations.count)
-    search_data = awaited(LocusOperations.search_data)
-    get_disk_usage = awaited(LocusOperations.get_disk_usage)
-    _health_check = awaited(LocusOperations.health_check)
-    history = awaited(LocusOperations.history)
-    forget_tenant = awaited(LocusOperations.forget_tenant)
-    purge_messages = awaited(LocusOperations.purge_messages)
+    @awaited(LocusOperations.save)
+    def save(self) -> None: ...
+    @awaited(LocusOperations.load)
+    def load(self) -> None: ...
+    @awaited(LocusOperations.list_checkpoints)
+    def list_checkpoints(self) -> None: ...
+    @awaited(LocusOperations.delete)
+    def delete(self) -> None: ...
+    @awaited(LocusOperations.exists)
+    def exists(self) -> None: ...
+    @awaited(LocusOperations.search)
+    def search(self) -> None: ...
+    @awaited(LocusOperations.query_by_metadata)
+    def query_by_metadata(self) -> None: ...
+    @awaited(LocusOperations.get_metadata)
+    def get_metadata(self) -> None: ...
+    @awaited(LocusOperations.vacuum)
+    def vacuum(self) -> None: ...
+    @awaited(LocusOperations.copy_thread)
+    def copy_thread(self) -> None: ...
+    @awaited(LocusOperations.list_threads)
+    def list_threads(self) -> None: ...
+    @awaited(LocusOperations.list_with_metadata)
+    def list_with_metadata(self) -> None: ...
+    @awaited(LocusOperations.count)
+    def count(self) -> None: ...
+    @awaited(LocusOperations.search_data)
+    def search_data(self) -> None: ...
+    @awaited(LocusOperations.get_disk_usage)
+    def get_disk_usage(self) -> None: ...
+    @awaited(LocusOperations.health_check)
+    def _health_check(self) -> None: ...
+    @awaited(LocusOperations.history)
+    def history(self) -> None: ...
+    @awaited(LocusOperations.forget_tenant)
+    def forget_tenant(self) -> None: ...
+    @awaited(LocusOperations.purge_messages)
+    def purge_messages(self) -> None: ...
 
     async def health_check(self, *, raises: bool = False) -> bool:
         """Whether the server answers, has the tables and takes writes; False rather than an error.
@@ -523,25 +545,44 @@ class SyncMySQLCheckpointer(SyncTurns[LocusOperations]):
         """All of them; search only if it is configured."""
         return _capabilities(self.config)
 
-    save = blocking(LocusOperations.save)
-    load = blocking(LocusOperations.load)
-    list_checkpoints = blocking(LocusOperations.list_checkpoints)
-    delete = blocking(LocusOperations.delete)
-    exists = blocking(LocusOperations.exists)
-    search = blocking(LocusOperations.search)
-    query_by_metadata = blocking(LocusOperations.query_by_metadata)
-    get_metadata = blocking(LocusOperations.get_metadata)
-    vacuum = blocking(LocusOperations.vacuum)
-    copy_thread = blocking(LocusOperations.copy_thread)
-    list_threads = blocking(LocusOperations.list_threads)
-    list_with_metadata = blocking(LocusOperations.list_with_metadata)
-    count = blocking(LocusOperations.count)
-    search_data = blocking(LocusOperations.search_data)
-    get_disk_usage = blocking(LocusOperations.get_disk_usage)
-    _health_check = blocking(LocusOperations.health_check)
-    history = blocking(LocusOperations.history)
-    forget_tenant = blocking(LocusOperations.forget_tenant)
-    purge_messages = blocking(LocusOperations.purge_messages)
+    @blocking(LocusOperations.save)
+    def save(self) -> None: ...
+    @blocking(LocusOperations.load)
+    def load(self) -> None: ...
+    @blocking(LocusOperations.list_checkpoints)
+    def list_checkpoints(self) -> None: ...
+    @blocking(LocusOperations.delete)
+    def delete(self) -> None: ...
+    @blocking(LocusOperations.exists)
+    def exists(self) -> None: ...
+    @blocking(LocusOperations.search)
+    def search(self) -> None: ...
+    @blocking(LocusOperations.query_by_metadata)
+    def query_by_metadata(self) -> None: ...
+    @blocking(LocusOperations.get_metadata)
+    def get_metadata(self) -> None: ...
+    @blocking(LocusOperations.vacuum)
+    def vacuum(self) -> None: ...
+    @blocking(LocusOperations.copy_thread)
+    def copy_thread(self) -> None: ...
+    @blocking(LocusOperations.list_threads)
+    def list_threads(self) -> None: ...
+    @blocking(LocusOperations.list_with_metadata)
+    def list_with_metadata(self) -> None: ...
+    @blocking(LocusOperations.count)
+    def count(self) -> None: ...
+    @blocking(LocusOperations.search_data)
+    def search_data(self) -> None: ...
+    @blocking(LocusOperations.get_disk_usage)
+    def get_disk_usage(self) -> None: ...
+    @blocking(LocusOperations.health_check)
+    def _health_check(self) -> None: ...
+    @blocking(LocusOperations.history)
+    def history(self) -> None: ...
+    @blocking(LocusOperations.forget_tenant)
+    def forget_tenant(self) -> None: ...
+    @blocking(LocusOperations.purge_messages)
+    def purge_messages(self) -> None: ...
 
     def _run(self, operation: Operation[T]) -> T:
         refuse_agents(type(self).__name__, 2)  # the method's frame is between

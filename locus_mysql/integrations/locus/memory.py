@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Unpack, cast
+from typing import Any, TypeAlias, Unpack, cast
 
 from locus.memory.store import BaseStore, SemanticSearchResult, StoreCapabilities, StoreItem
 from locus.rag.embeddings.base import BaseEmbedding
@@ -14,9 +14,13 @@ from ...database.database import Database, share
 from ...dialect import Schema
 from ...errors import ConfigError, InvalidInput
 from ...memories.embedding import EmbedFunction, Procedure, Texts, embed_awaited, embed_blocking
+from ...memories.hashing import HashingEmbedder
 from ...memories.records import MemoryItem
 from ...memories.store import STORE_TTL, MemoryProcedures, Put
 from ...memories.surface import AsyncMemories, SyncMemories, awaited, blocking
+
+#: What embeds texts.
+Embedder: TypeAlias = BaseEmbedding | HashingEmbedder
 
 
 class LocusMemoryProcedures:
@@ -29,9 +33,7 @@ class LocusMemoryProcedures:
         model: Names the embedder's model.
     """
 
-    def __init__(
-        self, config: MySQLConfig, embedder: BaseEmbedding | None, dimension: int | None, model: str = ""
-    ) -> None:
+    def __init__(self, config: MySQLConfig, embedder: Embedder | None, dimension: int | None, model: str = "") -> None:
         if embedder is not None:
             if dimension is not None and dimension != embedder.dimension:
                 raise ConfigError(f"The embedder's embeddings have {embedder.dimension} dimensions, not {dimension}.")
@@ -197,7 +199,7 @@ class LocusMemoryProcedures:
         ]
 
     async def _documents(self, texts: list[str]) -> list[list[float]]:
-        embedder = cast(BaseEmbedding, self.embedder)
+        embedder = cast(Embedder, self.embedder)
         at_once = max(1, embedder.capabilities.max_batch_size)
         made: list[list[float]] = []
         for start in range(0, len(texts), at_once):
@@ -206,7 +208,7 @@ class LocusMemoryProcedures:
 
     async def queries(self, texts: list[str]) -> list[list[float]]:
         """The embeddings of what is asked for."""
-        embedder = cast(BaseEmbedding, self.embedder)
+        embedder = cast(Embedder, self.embedder)
         return [(await embedder.embed_query(text)).embedding for text in texts]
 
 
@@ -237,7 +239,7 @@ class MySQLMemory(AsyncMemories[LocusMemoryProcedures], BaseStore):
         self,
         where: str | SecretStr | MySQLConfig | Database | None = None,
         *,
-        embedder: BaseEmbedding | None = None,
+        embedder: Embedder | None = None,
         dimension: int | None = None,
         model: str = "",
         **options: Unpack[Keywords],
@@ -255,21 +257,36 @@ class MySQLMemory(AsyncMemories[LocusMemoryProcedures], BaseStore):
         embed = self._operations.queries if texts.query else cast(EmbedFunction, self._operations.embed)
         return await embed_awaited(embed, texts)
 
-    put = awaited(LocusMemoryProcedures.put)
-    put_with_embedding = awaited(LocusMemoryProcedures.put_with_embedding)
-    put_batch = awaited(LocusMemoryProcedures.put_batch)
-    get = awaited(LocusMemoryProcedures.get)
-    get_item = awaited(LocusMemoryProcedures.get_item)
-    get_batch = awaited(LocusMemoryProcedures.get_batch)
-    get_embedding = awaited(LocusMemoryProcedures.get_embedding)
-    exists = awaited(LocusMemoryProcedures.exists)
-    delete = awaited(LocusMemoryProcedures.delete)
-    list_keys = awaited(LocusMemoryProcedures.list_keys)
-    list_namespaces = awaited(LocusMemoryProcedures.list_namespaces)
-    clear_namespace = awaited(LocusMemoryProcedures.clear_namespace)
-    search = awaited(LocusMemoryProcedures.search)
-    search_many = awaited(LocusMemoryProcedures.search_many)
-    search_by_embedding = awaited(LocusMemoryProcedures.search_by_embedding)
+    @awaited(LocusMemoryProcedures.put)
+    def put(self) -> None: ...
+    @awaited(LocusMemoryProcedures.put_with_embedding)
+    def put_with_embedding(self) -> None: ...
+    @awaited(LocusMemoryProcedures.put_batch)
+    def put_batch(self) -> None: ...
+    @awaited(LocusMemoryProcedures.get)
+    def get(self) -> None: ...
+    @awaited(LocusMemoryProcedures.get_item)
+    def get_item(self) -> None: ...
+    @awaited(LocusMemoryProcedures.get_batch)
+    def get_batch(self) -> None: ...
+    @awaited(LocusMemoryProcedures.get_embedding)
+    def get_embedding(self) -> None: ...
+    @awaited(LocusMemoryProcedures.exists)
+    def exists(self) -> None: ...
+    @awaited(LocusMemoryProcedures.delete)
+    def delete(self) -> None: ...
+    @awaited(LocusMemoryProcedures.list_keys)
+    def list_keys(self) -> None: ...
+    @awaited(LocusMemoryProcedures.list_namespaces)
+    def list_namespaces(self) -> None: ...
+    @awaited(LocusMemoryProcedures.clear_namespace)
+    def clear_namespace(self) -> None: ...
+    @awaited(LocusMemoryProcedures.search)
+    def search(self) -> None: ...
+    @awaited(LocusMemoryProcedures.search_many)
+    def search_many(self) -> None: ...
+    @awaited(LocusMemoryProcedures.search_by_embedding)
+    def search_by_embedding(self) -> None: ...
 
 
 class SyncMySQLMemory(SyncMemories[LocusMemoryProcedures]):
@@ -289,7 +306,7 @@ class SyncMySQLMemory(SyncMemories[LocusMemoryProcedures]):
         self,
         where: str | SecretStr | MySQLConfig | Database | None = None,
         *,
-        embedder: BaseEmbedding | None = None,
+        embedder: Embedder | None = None,
         dimension: int | None = None,
         model: str = "",
         **options: Unpack[Keywords],
@@ -307,21 +324,36 @@ class SyncMySQLMemory(SyncMemories[LocusMemoryProcedures]):
         embed = self._operations.queries if texts.query else cast(EmbedFunction, self._operations.embed)
         return embed_blocking(embed, texts)
 
-    put = blocking(LocusMemoryProcedures.put)
-    put_with_embedding = blocking(LocusMemoryProcedures.put_with_embedding)
-    put_batch = blocking(LocusMemoryProcedures.put_batch)
-    get = blocking(LocusMemoryProcedures.get)
-    get_item = blocking(LocusMemoryProcedures.get_item)
-    get_batch = blocking(LocusMemoryProcedures.get_batch)
-    get_embedding = blocking(LocusMemoryProcedures.get_embedding)
-    exists = blocking(LocusMemoryProcedures.exists)
-    delete = blocking(LocusMemoryProcedures.delete)
-    list_keys = blocking(LocusMemoryProcedures.list_keys)
-    list_namespaces = blocking(LocusMemoryProcedures.list_namespaces)
-    clear_namespace = blocking(LocusMemoryProcedures.clear_namespace)
-    search = blocking(LocusMemoryProcedures.search)
-    search_many = blocking(LocusMemoryProcedures.search_many)
-    search_by_embedding = blocking(LocusMemoryProcedures.search_by_embedding)
+    @blocking(LocusMemoryProcedures.put)
+    def put(self) -> None: ...
+    @blocking(LocusMemoryProcedures.put_with_embedding)
+    def put_with_embedding(self) -> None: ...
+    @blocking(LocusMemoryProcedures.put_batch)
+    def put_batch(self) -> None: ...
+    @blocking(LocusMemoryProcedures.get)
+    def get(self) -> None: ...
+    @blocking(LocusMemoryProcedures.get_item)
+    def get_item(self) -> None: ...
+    @blocking(LocusMemoryProcedures.get_batch)
+    def get_batch(self) -> None: ...
+    @blocking(LocusMemoryProcedures.get_embedding)
+    def get_embedding(self) -> None: ...
+    @blocking(LocusMemoryProcedures.exists)
+    def exists(self) -> None: ...
+    @blocking(LocusMemoryProcedures.delete)
+    def delete(self) -> None: ...
+    @blocking(LocusMemoryProcedures.list_keys)
+    def list_keys(self) -> None: ...
+    @blocking(LocusMemoryProcedures.list_namespaces)
+    def list_namespaces(self) -> None: ...
+    @blocking(LocusMemoryProcedures.clear_namespace)
+    def clear_namespace(self) -> None: ...
+    @blocking(LocusMemoryProcedures.search)
+    def search(self) -> None: ...
+    @blocking(LocusMemoryProcedures.search_many)
+    def search_many(self) -> None: ...
+    @blocking(LocusMemoryProcedures.search_by_embedding)
+    def search_by_embedding(self) -> None: ...
 
 
 def _store_item(item: MemoryItem) -> StoreItem:

@@ -50,7 +50,7 @@ def encode_vector(vector: Any, dims: int | None, what: str = "The embedding") ->
     values = floats_of(vector, dims, what)
     norm, scale, error, steps = _quantized_fast(values) if np is not None else _quantized(values)
     code = HEADER.pack(scale, error * (1 + 1e-9) + 1e-300, norm) + steps
-    return Coded(_little_endian(values), code, signs_of(values))
+    return Coded(encode_floats(values), code, signs_of(values))
 
 
 def _quantized(values: array[float]) -> tuple[float, float, float, bytes]:
@@ -72,6 +72,14 @@ def _quantized_fast(values: array[float]) -> tuple[float, float, float, bytes]:
 
 def floats_of(vector: Any, dims: int | None, what: str = "The embedding") -> array[float]:
     """An embedding as 32-bit floats, checked as `encode_vector` says."""
+    values = finite_floats(vector, dims, what)
+    if not any(values):
+        raise InvalidInput(f"{what} is all zeros (as 32-bit floats): it has no direction to be compared by.")
+    return values
+
+
+def finite_floats(vector: Any, dims: int | None, what: str = "The embedding") -> array[float]:
+    """The same, where all may be zeros."""
     if isinstance(vector, str | bytes) or not isinstance(vector, Iterable):
         raise InvalidInput(f"{what} must be a list of numbers, not {type(vector).__name__}.")
     try:
@@ -86,8 +94,6 @@ def floats_of(vector: Any, dims: int | None, what: str = "The embedding") -> arr
         raise InvalidInput(f"{what} has {len(values)} dimensions; it may have 1 to {DIMENSIONS_LIMIT}.")
     if not all(map(math.isfinite, values)):
         raise InvalidInput(f"{what} holds NaN or an infinity (as a 32-bit float).")
-    if not any(values):
-        raise InvalidInput(f"{what} is all zeros (as 32-bit floats): it has no direction to be compared by.")
     return values
 
 
@@ -106,7 +112,8 @@ def signs_of(values: array[float]) -> bytes:
     return int(bits.ljust(8 * width, "0"), 2).to_bytes(width)
 
 
-def _little_endian(values: array[float]) -> bytes:
+def encode_floats(values: array[float]) -> bytes:
+    """32-bit floats as what is stored."""
     if sys.byteorder == "little":
         return values.tobytes()
     swapped = array("f", values)

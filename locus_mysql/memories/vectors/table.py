@@ -17,8 +17,8 @@ VectorKey: TypeAlias = tuple[bytes, bytes, int]
 #: What an entry takes beside its code and its key's bytes, counted generously.
 _OVERHEAD_BYTES = 350
 
-#: Codes are multiplied this many at a time, so that their wider copies fit in a processor's cache.
-_BLOCK = 4_096
+#: So many dimensions are multiplied at a time, so that their wider copies stay in a processor's cache.
+_BLOCK = 524_288
 
 #: How far a sum of 32-bit products may be off, for each product: Higham, Accuracy and Stability, 3.1.
 _ROUNDING = 6.1e-8
@@ -110,9 +110,12 @@ class CodeTable:
             return bounds
         unit = (np.asarray(query.values, dtype=np.float64) / query.norm).astype(np.float32)
         products = np.empty(count, dtype=np.float64)
-        for start in range(0, count, _BLOCK):
-            end = min(count, start + _BLOCK)
-            products[start:end] = self._codes[start:end].astype(np.float32) @ unit
+        rows = max(1, _BLOCK // self.dims)
+        wide = np.empty((min(rows, count), self.dims), dtype=np.float32)
+        for start in range(0, count, rows):
+            end = min(count, start + rows)
+            np.copyto(wide[: end - start], self._codes[start:end])
+            products[start:end] = wide[: end - start] @ unit
         headers = self._headers[:count]
         products *= headers[:, 0] * query.norm
         return query.bounds(products, self._slack(query, headers[:, 1], headers[:, 2]), headers[:, 2])

@@ -12,12 +12,13 @@ import pytest
 from bench import check, fill
 from bench.conversations import PLAIN
 from bench.disk import administrator
-from bench.gate import reads, round_trips, storage, timing, wire
+from bench.gate import memories, reads, round_trips, storage, timing, wire
 from bench.gate.accepted import Group, judge, read_accepted
 from bench.round_trips import AVERAGE, CALLS
 from locus_mysql.checkpoints import saving
 from locus_mysql.checkpoints.operations import CheckpointOperations
 from locus_mysql.integrations.locus import checkpointer as locus
+from locus_mysql.memories import nearest
 
 Figures = Mapping[str, float]
 
@@ -142,6 +143,19 @@ def test_a_missing_index_fails(server_dsn: str, monkeypatch: pytest.MonkeyPatch)
         f"{query}, {size} checkpoints"
         for query in ("query_by_metadata", "query_by_metadata, none found")
         for size in reads.SIZES
+    }
+
+
+@pytest.mark.slow
+def test_searches_by_meaning_that_fetch_too_much_fail(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memories, "SIZES", (600,))
+    assert failures("memories", lambda: memories.figures(server_dsn)) == set()
+    monkeypatch.setattr(nearest, "CANDIDATES", 500)
+    monkeypatch.setattr(nearest, "NAMESPACES_ASKED", 0)
+    assert failures("memories", lambda: memories.figures(server_dsn), passes=1) >= {
+        "rows read, search by meaning, warm, 600 items",
+        "bytes, search by meaning, warm, 600 items",
+        "round trips, search by meaning, after a change, 600 items",
     }
 
 

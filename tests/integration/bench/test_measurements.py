@@ -6,8 +6,10 @@ import json
 
 import pytest
 
-from bench import graphs, growth, memory, round_trips, scale
+from bench import graphs, growth, memories, memory, round_trips, scale
 from bench.conversations import COMPACTED, ITERATIONS, PLAIN
+from bench.embeddings import Missing
+from ci.private_servers import ServerMissing
 
 
 @pytest.mark.slow
@@ -81,3 +83,27 @@ def test_savers_of_graphs_are_measured_beside_each_other(server_dsn: str, monkey
     assert result["steps"] == 12
     assert 0 < result["stored"][graphs.OURS]["row_bytes"] < result["stored"][graphs.PUBLISHED]["row_bytes"]
     assert "get_tuple" in graphs.table(result)
+
+
+@pytest.mark.slow
+def test_memories_are_measured_beside_other_ways(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object) -> None:
+        raise ServerMissing("the mirror is away")
+
+    def none() -> None:
+        raise Missing("not installed: a model")
+
+    monkeypatch.setattr(memories.VectorPostgreSQL, "start", missing)
+    monkeypatch.setattr(memories, "real", none)
+    monkeypatch.setattr(memories, "QUICK_SIZES", {48: (700,)})
+    monkeypatch.setattr(memories, "QUICK_AMONG", 600)
+    result = memories.measure(server_dsn, quick=True)
+    times = result["sizes"]["48"]["700"]["ms"]
+    assert {memories.WARM, memories.COLD, memories.PRODUCT, memories.FETCHED, memories.LOOPS} <= times.keys()
+    assert memories.PGMEMORY not in times
+    assert all(ms > 0 for ms in times.values())
+    (share,) = result["recall"].values()
+    assert 0.5 < share <= 1
+    assert "the mirror is away" in memories.table(result)
+    assert "not installed: a model" in memories.table(result)
+    assert json.loads(json.dumps(result)) == result

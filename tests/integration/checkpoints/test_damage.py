@@ -82,6 +82,29 @@ class TestCircles:
         assert await reader.load("t") == conversation(9)
         assert await reader.load("other") == conversation(8)
 
+    @pytest.mark.parametrize("removal", ["delete", "replace", "prune", "vacuum"])
+    async def test_what_a_state_builds_on_stays_though_its_parent_is_damaged(
+        self, make_store: Make, sql: RunSQL, removal: str
+    ) -> None:
+        store = make_store(cache_bytes=0)
+        await fill(store, turns=4)
+        ((base,),) = sql("SELECT base_seq FROM locus_store_checkpoints WHERE seq = 4")
+        assert base is not None
+        if removal == "vacuum":  # the base has no name, but is followed yet
+            await store.delete("t", str(base))
+        sql("UPDATE locus_store_checkpoints SET parent_seq = NULL WHERE seq > %s", base)
+        if removal == "delete":
+            await store.delete("t", str(base))
+        elif removal == "replace":
+            await store.save("t", {"step": 0}, str(base))
+        elif removal == "prune":
+            await make_store(keep_checkpoints=2).save("t", conversation(5), "5")
+        await store.save("other", conversation(1), "1")
+        sql("UPDATE locus_store_threads SET created_at = created_at - INTERVAL 3 DAY")
+        sql("UPDATE locus_store_checkpoints SET created_at = created_at - INTERVAL 3 DAY WHERE seq = 1")
+        await store.vacuum(1)
+        assert await make_store().load("t", "4") == conversation(4)
+
     async def test_a_lineage_longer_than_any_is_a_corrupt_checkpoint(self, make_store: Make, sql: RunSQL) -> None:
         store = make_store()
         await fill(store, turns=1)

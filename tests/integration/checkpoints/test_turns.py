@@ -113,7 +113,7 @@ async def test_what_is_expected_must_be_a_checkpoint_id(store: Any) -> None:
 async def test_a_save_that_expects_something_is_one_round_trip(make_store: Make, proxy: WireProxy) -> None:
     store = make_store(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
     newest = await store.save("t", state_of("a"))
-    async with Held(store, "t"):
+    async with Held(store, "t", lease_s=3600):  # not renewed meanwhile
         for turn in range(3):
             with proxy.counting() as count:
                 newest = await store.save("t", state_of("a", *"bcd"[: turn + 1]), expected=newest)

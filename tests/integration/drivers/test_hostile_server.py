@@ -45,7 +45,7 @@ async def test_an_answer_that_drips_ends_with_the_read_timeout(
         port=proxy.port,
         ssl_mode=mode,
         read_timeout_s=LIMIT_S,
-        write_timeout_s=LIMIT_S,
+        write_timeout_s=NEVER_S,
         pipeline=pipeline,
     )
     proxy.drip()
@@ -56,9 +56,12 @@ async def test_an_answer_that_drips_ends_with_the_read_timeout(
     assert line.closed
 
 
-async def test_a_server_that_reads_nothing_ends_with_the_write_timeout(connect: Connect, proxy: WireProxy) -> None:
+@pytest.mark.parametrize(("mode", "read_timeout_s"), [("DISABLED", NEVER_S), ("REQUIRED", LIMIT_S)])
+async def test_a_server_that_reads_nothing_ends_with_the_write_timeout(
+    connect: Connect, proxy: WireProxy, mode: str, read_timeout_s: float
+) -> None:
     line = await connect(
-        host="127.0.0.1", port=proxy.port, ssl_mode="REQUIRED", read_timeout_s=LIMIT_S, write_timeout_s=LIMIT_S
+        host="127.0.0.1", port=proxy.port, ssl_mode=mode, read_timeout_s=read_timeout_s, write_timeout_s=LIMIT_S
     )
     proxy.black_hole()
     start = time.monotonic()

@@ -5,10 +5,15 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import pytest
+from langchain.agents import create_agent
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, ToolCall
+from langgraph.prebuilt import InjectedStore
 from langgraph.store.base import (
+    BaseStore,
     GetOp,
     InvalidNamespaceError,
     ListNamespacesOp,
@@ -20,6 +25,7 @@ from langgraph.store.memory import InMemoryStore
 
 from locus_mysql.errors import ConfigError, InvalidInput
 from locus_mysql.integrations.langgraph import AsyncMySQLStore, MySQLStore
+from locus_mysql.memory import HashingEmbedder
 
 from ..checkpoints.conftest import ALL_SIDES, SIDES, raw, side_name, sql  # noqa: F401 - fixtures
 from ..conftest import MakeConfig
@@ -317,7 +323,6 @@ async def test_from_conn_string(
 
 async def test_a_graph_uses_the_injected_store(store: Any) -> None:
     from langgraph.graph import START, StateGraph
-    from langgraph.store.base import BaseStore
     from typing_extensions import TypedDict
 
     class State(TypedDict):
@@ -334,3 +339,63 @@ async def test_a_graph_uses_the_injected_store(store: Any) -> None:
     graph = builder.compile(store=store.store)
     assert await graph.ainvoke({"said": "I like green tea"}) == {"said": "I like green tea"}
     assert (await store.aget(("users", "ada"), "said")).value == {"text": "I like green tea"}
+
+
+class ToolModel(GenericFakeChatModel):
+    """A scripted model that takes tools."""
+
+    def bind_tools(self, tools: Any, **options: Any) -> Any:
+        return self
+
+
+def call(name: str, **arguments: Any) -> AIMessage:
+    return AIMessage("", tool_calls=[ToolCall(name=name, args=arguments, id=name)])
+
+
+@pytest.mark.parametrize(
+    ("side", "blocking"),
+    [(("mysql-connector", True), False), (("pymysql", False), False), (("pymysql", False), True)],
+    ids=["awaited store, awaited agent", "blocking store, awaited agent", "blocking store, blocking agent"],
+)
+async def test_an_agent_of_langchain_is_given_the_store(
+    side: tuple[str, bool], blocking: bool, make_config: MakeConfig
+) -> None:
+    def remember(key: str, fact: str, store: Annotated[BaseStore, InjectedStore()]) -> str:
+        """Keep a fact."""
+        store.put(("users", "ada"), key, {"text": fact})
+        return "kept"
+
+    def recall(query: str, store: Annotated[BaseStore, InjectedStore()]) -> str:
+        """Find a fact."""
+        return store.search(("users", "ada"), query=query, limit=1)[0].value["text"]
+
+    async def remember_awaited(key: str, fact: str, store: Annotated[BaseStore, InjectedStore()]) -> str:
+        """Keep a fact."""
+        await store.aput(("users", "ada"), key, {"text": fact})
+        return "kept"
+
+    async def recall_awaited(query: str, store: Annotated[BaseStore, InjectedStore()]) -> str:
+        """Find a fact."""
+        return (await store.asearch(("users", "ada"), query=query, limit=1))[0].value["text"]
+
+    tools = [remember, recall] if blocking else [remember_awaited, recall_awaited]
+    keep, find = (tool.__name__ for tool in tools)
+    embedder = HashingEmbedder()
+    index: Any = {"dims": embedder.dims, "embed": embedder, "fields": ["text"]}
+    config = make_config(driver=side[0])
+
+    async def turn(*answers: AIMessage) -> list[str]:
+        """A conversation of its own, over a store of its own, as another process has it."""
+        store: Any = (AsyncMySQLStore if side[1] else MySQLStore)(config, index=index)
+        agent = create_agent(ToolModel(messages=iter([*answers, AIMessage("Done.")])), tools=tools, store=store)
+        asked: Any = {"messages": [("user", "…")]}
+        found = await asyncio.to_thread(agent.invoke, asked) if blocking else await agent.ainvoke(asked)
+        closing = store.close()
+        if inspect.iscoroutine(closing):
+            await closing
+        return [message.content for message in found["messages"] if message.type == "tool"]
+
+    assert await turn(call(keep, key="drink", fact="Ada drinks green tea")) == ["kept"]
+    assert await turn(call(keep, key="home", fact="Ada lives in Lisbon")) == ["kept"]
+    assert await turn(call(find, query="What does Ada drink?")) == ["Ada drinks green tea"]
+    assert await turn(call(find, query="Where does Ada live?")) == ["Ada lives in Lisbon"]

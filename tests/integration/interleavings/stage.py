@@ -32,7 +32,7 @@ from locus_mysql.drivers.registry import find_driver, register_driver
 
 from ..conftest import MakeConfig
 
-DEADLINE_S = 20.0
+DEADLINE_S = 180.0
 
 _CLASSES = {
     ("store", "async"): CheckpointStore,

@@ -518,7 +518,11 @@ async def test_a_process_killed_between_writes_and_checkpoint_loses_nothing(
 
     dsn = f"{server_dsn.rpartition('/')[0]}/{database}"
     killed = await asyncio.to_thread(
-        subprocess.run, [sys.executable, "-c", textwrap.dedent(KILLED), dsn], capture_output=True, text=True, timeout=60
+        subprocess.run,
+        [sys.executable, "-c", textwrap.dedent(KILLED), dsn],
+        capture_output=True,
+        text=True,
+        timeout=180,
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     runs: dict[str, int] = {}

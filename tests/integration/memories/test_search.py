@@ -172,6 +172,13 @@ async def test_words_are_found_at_once_and_scored_by_their_share(memories: Any, 
     assert await other.search(query="blue") == []
 
 
+async def test_the_share_of_words_is_not_rounded(memories: Any) -> None:
+    await memories.put(HERE, "one", "green")
+    await memories.put(HERE, "two", "green tea")
+    found = await memories.search(query="green tea leaves", min_score=1 / 3)
+    assert [(hit.item.key, hit.score) for hit in found] == [("two", 2 / 3), ("one", 1 / 3)]
+
+
 async def test_a_store_without_full_text_says_so(make_memories: Make) -> None:
     store = make_memories(search=False, table_prefix="plain_")
     await store.put(HERE, "k", {"a": "green"})
@@ -258,6 +265,37 @@ async def test_the_nearest_are_those_of_a_search_over_all(
     all_items = {key: value for key, value in all_items.items() if key[0] != ("docs", "a")}
     assert (await check(reader, ("docs",), None)).exact
     assert await reader.search(("docs", "a"), embedding=vector()) == []
+
+
+async def test_a_cold_search_finds_as_many_as_are_wanted(make_memories: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearest, "RERANKED", 5)
+    monkeypatch.setattr(nearest, "RERANKED_FOR_EACH", 1)
+    writer = make_memories(dims=3)
+    await writer.put_batch([Put(HERE, f"{n:02}", n, embedding=[1, n, 0]) for n in range(30)])
+    for limit in (5, 6, 20, 30):
+        assert len(await make_memories(dims=3).search(HERE, embedding=[1, 0, 0], limit=limit)) == limit
+    await writer.put(HERE, "many", 0, embeddings=[[1, 0, n + 1] for n in range(40)])
+    assert len(await make_memories(dims=3).search(HERE, embedding=[1, 0, 1], limit=2)) == 2
+
+
+async def test_the_cache_of_codes_is_counted_where_it_is_needed(
+    make_memories: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "RERANKED", 5)
+    monkeypatch.setattr(nearest, "RERANKED_FOR_EACH", 1)
+    store = make_memories(dims=3)
+
+    def counted() -> tuple[int, int]:
+        stats = store.store.database.stats()
+        return stats.vector_cache_hits, stats.vector_cache_misses
+
+    await store.put_batch([Put(HERE, str(n), n, embedding=[1, n, 0]) for n in range(9)])
+    await store.put(("few",), "k", 1, embedding=[1, 0, 0])
+    await store.search(("few",), embedding=[1, 0, 0], limit=2)
+    assert counted() == (0, 0)
+    for hits, misses in ((0, 1), (0, 2), (1, 2), (2, 2)):  # the second search loads the codes
+        await store.search(HERE, embedding=[1, 0, 0], limit=2)
+        assert counted() == (hits, misses)
 
 
 async def test_of_several_embeddings_the_nearest_counts(memories: Any) -> None:

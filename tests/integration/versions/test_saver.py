@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.engine.operation import Batch, Duplicate, Operation
+from locus_mysql.engine.operation import Batch, Operation, Undone
 from locus_mysql.errors import CheckpointExists, CorruptCheckpoint, InvalidInput, ThreadExists
 
 from ..conftest import EVERY_SIDE, ONE_OF_EACH, AnyStore, MakeConfig
@@ -42,6 +42,19 @@ async def put_turns(saver: AnyStore, turns: int, thread_id: str = "thread", ns: 
 
 async def ids(saver: AnyStore, **which: Any) -> list[str]:
     return [found["checkpoint_id"] for found in await saver.list_checkpoints(**{"limit": 1000, **which})]
+
+
+async def carry_out(saver: AnyStore, batch: Batch) -> Any:
+    """The results of a batch; None if it was undone."""
+
+    def carried_out() -> Operation[Any]:
+        try:
+            return (yield batch)
+        except Undone:
+            return None
+
+    running = saver.store._run(carried_out())
+    return await running if inspect.isawaitable(running) else running
 
 
 @every_side
@@ -508,31 +521,71 @@ async def test_a_packet_that_comes_late_never_undoes_what_came_after(
         arguments = {"delete_thread": {}, "delete_checkpoint": {"checkpoint_id": "c1"}, "prune": {"keep": 1}}[method]
         return getattr(operations, method)(thread_id="thread", **arguments)
 
-    async def carry_out(batch: Batch) -> Any:
-        def carried_out() -> Operation[Any]:
-            try:
-                return (yield batch)
-            except Duplicate:
-                return None
-
-        running = slow.store._run(carried_out())
-        return await running if inspect.isawaitable(running) else running
-
     await put_turns(quick, 2)
     batch = next(begin())
-    assert not (await carry_out(Batch.of(batch.landed)))[0].rows
-    await carry_out(Batch(batch.statements))
+    assert not (await carry_out(slow, Batch.of(batch.landed)))[0].rows
+    await carry_out(slow, Batch(batch.statements))
     if method == "copy_thread":
         assert await quick.delete_thread("copy")
     else:
         await put_turns(quick, 2)
     before = await ids(quick, thread_id="thread"), await ids(quick, thread_id="copy")
-    assert (await carry_out(Batch.of(batch.landed)))[0].rows, "a repeat would not know that it was carried out"
-    assert await carry_out(Batch(batch.statements)) is None
+    assert (await carry_out(slow, Batch.of(batch.landed)))[0].rows, "a repeat would not know that it was carried out"
+    assert await carry_out(slow, Batch(batch.statements)) is None
     assert (await ids(quick, thread_id="thread"), await ids(quick, thread_id="copy")) == before
     for checkpoint_id in before[0]:
         found = await quick.get(thread_id="thread", checkpoint_id=checkpoint_id)
         assert found["checkpoint"] == state_of(int(checkpoint_id[1:]))
+
+
+REMOVALS = {
+    "delete_thread": {"thread_id": "thread"},
+    "delete_checkpoint": {"thread_id": "thread", "checkpoint_id": "c2"},
+    "prune": {"thread_id": "thread", "keep": 1},
+    "vacuum": {"older_than_days": 0},
+}
+
+
+@one_of_each
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("method", REMOVALS)
+async def test_a_put_that_is_repeated_or_comes_late_brings_back_nothing_that_was_removed(
+    open_saver: OpenSaver, side: str, method: str, known: bool
+) -> None:
+    slow, quick = open_saver(side), open_saver(side)
+    await put_turns(slow if known else quick, 1)
+    putting = slow.store._operations.put(
+        thread_id="thread", checkpoint_id="c2", checkpoint_data=state_of(2), parent_checkpoint_id="c1"
+    )
+    batch = next(putting)
+    if not known:  # what it builds on is asked for first
+        batch = putting.send(await carry_out(slow, batch))
+    assert not (await carry_out(slow, Batch.of(batch.landed)))[0].rows
+    await carry_out(slow, Batch(batch.statements))
+    if method == "prune":
+        await quick.put(thread_id="thread", checkpoint_id="c3", checkpoint_data=state_of(3))
+    await getattr(quick, method)(**REMOVALS[method])
+    before = await ids(quick, thread_id="thread")
+    assert "c2" not in before
+    assert (await carry_out(slow, Batch.of(batch.landed)))[0].rows, "a repeat would not know that it was carried out"
+    assert await carry_out(slow, Batch(batch.statements)) is None
+    assert await ids(quick, thread_id="thread") == before
+
+
+@one_of_each
+async def test_vacuum_removes_old_writes_whose_checkpoint_never_came(
+    open_saver: OpenSaver, side: str, run_sql: RunSQL, database: str
+) -> None:
+    saver = open_saver(side)
+    await put_turns(saver, 1)
+    for checkpoint_id in ("c1", "never"):
+        await saver.put_writes(thread_id="thread", checkpoint_id=checkpoint_id, task_id="t", writes=[("x", 1)])
+    assert await saver.vacuum(older_than_days=1) == 0
+    assert await saver.get_writes(thread_id="thread", checkpoint_id="never")
+    run_sql(f"UPDATE {database}.locus_version_writes SET created_at = created_at - INTERVAL 2 DAY")
+    assert await saver.vacuum(older_than_days=1) == 0
+    assert not await saver.get_writes(thread_id="thread", checkpoint_id="never")
+    assert len(await saver.get_writes(thread_id="thread", checkpoint_id="c1")) == 1
 
 
 @one_of_each

@@ -199,4 +199,4 @@ with memory._lock:
 _, status = os.waitpid(child, 0)
 raise SystemExit(os.waitstatus_to_exitcode(status) or memory.snapshot(T).newest[0].seq != 1)
 """
-    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=180).returncode == 0

@@ -22,7 +22,8 @@ RESULT = Result([("a" * 1000,), (None,)])
 class Transport:
     """Takes what is written; the test plays the server."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: object) -> None:
+        self.tls = tls
         self.protocol: Any = None
         self.written = b""
         self.aborted = False
@@ -42,6 +43,13 @@ class Transport:
     def write(self, data: bytes) -> None:
         self.written += data
 
+    def get_extra_info(self, name: str) -> object:
+        assert name == "ssl_object"
+        return self.tls
+
+    def set_write_buffer_limits(self, high: int, low: int) -> None:
+        assert (high, low) == (1, 0)  # whatever waits to be sent pauses the protocol
+
     def abort(self) -> None:
         self.aborted = True
 
@@ -49,12 +57,14 @@ class Transport:
 class Talk:
     """A conversation and its other end."""
 
-    def __init__(self) -> None:
+    def __init__(self, write_s: float = 5, read_s: float = 5, tls: object = None) -> None:
         self.loop = asyncio.get_running_loop()
-        self.transport = Transport()
+        self.transport = Transport(tls)
         self.unread = False
         self.traffic = Traffic()
-        self.conversation = Conversation(self.transport, self.loop, lambda: self.unread, self.traffic)
+        self.conversation = Conversation(
+            self.transport, self.loop, lambda: self.unread, self.traffic, write_s=write_s, read_s=read_s
+        )
 
     async def ask(self, command: Command, within_s: float = 5) -> asyncio.Task[list[Result]]:
         task = asyncio.create_task(self.conversation.ask(command, self.loop.time() + within_s))
@@ -91,6 +101,47 @@ async def test_an_error_is_raised_and_the_next_command_answered(talk: Talk) -> N
 async def test_a_deadline_ends_the_waiting(talk: Talk) -> None:
     asked = await talk.ask(PING, within_s=0.01)
     with pytest.raises(TimeoutError):
+        await asked
+
+
+@pytest.mark.parametrize(
+    ("limits", "sent"),
+    [({"read_s": 0.01}, True), ({"write_s": 0.01}, False)],
+    ids=["no answer", "not sent"],
+)
+async def test_sending_and_the_answer_have_a_limit_each(limits: dict[str, float], sent: bool) -> None:
+    talk = Talk(**{"write_s": 3600, "read_s": 3600, **limits})
+    if not sent:
+        talk.conversation.pause_writing()
+    with pytest.raises(TimeoutError):
+        await (await talk.ask(PING, within_s=3600))
+
+
+async def test_the_limit_of_the_answer_begins_when_everything_was_sent() -> None:
+    talk = Talk(write_s=3600, read_s=0.01)
+    talk.conversation.pause_writing()
+    asked = await talk.ask(PING, within_s=3600)
+    await asyncio.sleep(0.05)
+    assert not asked.done()
+    talk.conversation.resume_writing()
+    with pytest.raises(TimeoutError):
+        await asked
+    talk.conversation.resume_writing()  # nobody waits
+    asked = await talk.ask(PING, within_s=0.01)  # the deadline of a call ends it before its limits
+    with pytest.raises(TimeoutError):
+        await asked
+
+
+@pytest.mark.parametrize(("size", "has_both"), [(1_000, False), (100_000, True)])
+async def test_over_tls_a_large_command_has_both_limits_together_as_nobody_tells_when_it_was_sent(
+    size: int, has_both: bool
+) -> None:
+    talk = Talk(write_s=3600, read_s=0.01, tls="an SSL object")
+    asked = await talk.ask(query(b"x" * size), within_s=3600)
+    await asyncio.wait([asked], timeout=0.2 if has_both else 60)
+    assert asked.done() is not has_both
+    talk.conversation.connection_lost(None)
+    with pytest.raises(ConnectionResetError if has_both else TimeoutError):
         await asked
 
 

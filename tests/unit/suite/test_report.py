@@ -94,6 +94,33 @@ def test_the_report_has_targets_charts_and_tables_and_its_json_is_read_back(tmp_
     assert report.read(tmp_path) == ({"MySQL": "9.7"}, results)
 
 
+def test_a_measurement_with_a_page_has_a_file_of_its_own(tmp_path: Path) -> None:
+    times = {"warm": 1.0, "NumPy's product alone": 0.25, "a round trip alone": 0.75}
+    told = {"environment": {"MySQL": "9.7"}, "sizes": {"384": {"1000": {"ms": times}}}, "recall": {"clustered": 0.5}}
+    results = {**latency_results(2.5), "memories": told}
+    module: Any = SimpleNamespace(__doc__="How long it takes.", table=lambda result: "| the table |")
+    paged: Any = SimpleNamespace(__doc__="What is known.", table=lambda result: "| of its own |", PAGE="memories")
+
+    report.write(tmp_path, {"MySQL": "9.7"}, results, {"latency": module, "memories": paged})
+
+    page, whole = ((tmp_path / name).read_text() for name in ("memories.md", "report.md"))
+    for part in (
+        "# What is known",
+        "| of its own |",
+        "(memories.svg)",
+        "1,000 items of 384 dimensions |",
+        "0.80",
+        "met",
+        "MISSED",
+    ):
+        assert part in page
+    assert "save-latency" not in page
+    assert "[memories](memories.md)" in whole
+    assert "of its own |" not in whole
+    assert "(memories.svg)" not in whole
+    assert report.read(tmp_path) == ({"MySQL": "9.7"}, results)
+
+
 def test_figures_keep_five_digits() -> None:
     assert report.rounded({"a": [1.23456789, 2], "b": 123456789.0}) == {"a": [1.2346, 2], "b": 123460000.0}
 

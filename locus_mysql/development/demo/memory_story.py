@@ -1,0 +1,148 @@
+"""The chapter on memories: facts told in one conversation, used in another one, found by likeness."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+from locus.agent import Agent
+
+from ...checkpoints.store import StoreOperations
+from ...config import MySQLConfig
+from ...database.database import Database
+from ...dialect import Schema
+from ...engine.asynchronous import AsyncEngine
+from ...engine.operation import Batch, Operation
+from ...integrations.locus.checkpointer import MySQLCheckpointer
+from ...integrations.locus.memory import MySQLMemory
+from ...memories.hashing import HashingEmbedder
+from ...memories.store import MemoryProcedures
+from .database import own_tables
+from .display import Screen
+from .memory_agents import make_agent
+from .memory_worker import Question
+from .process import options_of, running
+
+ADA, BOB = ("users", "ada", "user"), ("users", "bob", "user")
+DRINK, HOME, TRADE = "I drink green tea in the morning.", "I live in Lisbon, near the river.", "I repair violins."
+ASK_DRINK, ASK_HOME, ASK_TRADE = "What could we drink?", "Which city am I living in?", "Could I fix this violin?"
+COFFEE = "I drink black coffee now."
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What every scene uses."""
+
+    screen: Screen
+    config: MySQLConfig
+    memory: MySQLMemory
+    agent: Agent
+
+    async def turn(self, thread_id: str, prompt: str, *, user: str = "ada") -> str:
+        """One turn of the agent in this process, shown."""
+        result = await self.agent.arun(prompt, thread_id=thread_id, metadata={"user": user})
+        self.screen.line(user.capitalize(), prompt)
+        self.screen.line("agent", result.text)
+        return str(result.text)
+
+
+async def tell(config: MySQLConfig, stream: TextIO) -> bool:
+    """Tell the chapter, in tables of its own that are dropped at the end; True if every check held.
+
+    Args:
+        config: The server, the database, the driver.
+        stream: Where to show it.
+
+    Raises:
+        LocusMySQLError: The database cannot be used.
+    """
+    logging.getLogger("locus").setLevel(logging.ERROR)
+    began = time.monotonic()
+    screen = Screen(stream)
+    config = own_tables(config)
+    where = ", ".join(map(str, config.endpoints))
+    schemas = (StoreOperations(config, "agents").schema, MemoryProcedures(config).schema)
+    engine = AsyncEngine(config)
+    try:
+        async with Database(config) as database:
+            memory = MySQLMemory(database, embedder=HashingEmbedder())
+            screen.title(f"What agents know for longer than a conversation, at {where} through {config.driver}")
+            stage = Stage(screen, config, memory, make_agent(MySQLCheckpointer(database), memory))
+            await told(stage)
+            await used(stage)
+            await apart(stage)
+            await changed(stage)
+    finally:
+        try:
+            for schema in schemas:
+                await engine.run(_drop(schema))
+        finally:
+            await engine.close()
+    screen.verdict(time.monotonic() - began)
+    return not screen.failed
+
+
+async def told(stage: Stage) -> None:
+    """One conversation: the user says things about herself, and they are kept beside the conversation."""
+    screen = stage.screen
+    screen.scene("A conversation in which an agent is told things")
+    for prompt in (DRINK, HOME, TRADE):
+        await stage.turn("monday", prompt)
+    facts = await stage.memory.search(ADA)
+    for fact in facts:
+        embedding = await stage.memory.get_embedding(ADA, fact.key) or []
+        screen.line(fact.key, f"{fact.value['content']} ({len(embedding)} numbers)")
+    screen.check({fact.key for fact in facts} == {"drink", "live", "repair"}, "each is an item of its own")
+
+
+async def used(stage: Stage) -> None:
+    """Another conversation, one turn of it in another process: each question is given the fact that fits it."""
+    screen = stage.screen
+    screen.scene("Another conversation, begun by another process")
+    question = Question(options=options_of(stage.config), user="ada", thread_id="friday", prompt=ASK_DRINK)
+    async with running("locus_mysql.development.demo.memory_worker", question) as other:
+        first = (await other.next_event()).get("answer", "")
+        screen.line("Ada", ASK_DRINK)
+        screen.line(f"pid {other.pid}", first)
+    screen.check(first == "As I recall: The user drinks green tea in the morning.", "it knew the one that fits")
+    second = await stage.turn("friday", ASK_HOME)
+    third = await stage.turn("friday", ASK_TRADE)
+    screen.check(
+        "Lisbon" in second and "violins" not in second and third == "As I recall: The user repairs violins.",
+        "so did this one: of three facts, each question found its own",
+    )
+
+
+async def apart(stage: Stage) -> None:
+    """Another user, and a user of a name that begins alike, are given nothing of hers."""
+    screen = stage.screen
+    screen.scene("Other users ask the same")
+    answers = [await stage.turn(f"of-{user}", ASK_DRINK, user=user) for user in ("bob", "ada2")]
+    screen.check(answers == ["You have not told me."] * 2, "they are given nothing of hers")
+    acme = stage.config.model_copy(update={"tenant": "acme"})
+    async with MySQLMemory(acme, embedder=HashingEmbedder()) as elsewhere:
+        found: Sequence[object] = await elsewhere.search(ADA, ASK_DRINK)
+    screen.check(not found, "nor is another tenant, under the same name")
+
+
+async def changed(stage: Stage) -> None:
+    """A fact is replaced by a newer one, and one is forgotten."""
+    screen = stage.screen
+    screen.scene("A fact changes, and one is forgotten")
+    await stage.turn("saturday", COFFEE)
+    answered = await stage.turn("sunday", ASK_DRINK)
+    item = await stage.memory.get_item(ADA, "drink")
+    screen.check("coffee" in answered and "tea" not in answered, "the new one is found, the old one is gone")
+    version = item.version if item else 0
+    screen.check(version > 1, f"under its key, now in version {version}")
+    await stage.memory.delete(ADA, "drink")
+    left = [fact.key for fact in await stage.memory.search(ADA, ASK_DRINK)]
+    screen.line("left", ", ".join(sorted(left)))
+    screen.check(sorted(left) == ["live", "repair"], "what was deleted is found by nobody")
+
+
+def _drop(schema: Schema) -> Operation[None]:
+    yield Batch.of(schema.drop())

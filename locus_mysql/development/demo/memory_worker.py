@@ -1,0 +1,44 @@
+"""Another process, on another day, in another conversation with the same user.
+
+Started as ``python -m locus_mysql.development.demo.memory_worker``. It reads one line of JSON, a `Question`, and writes
+one, ``{"answer": …}``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+from typing import Any, TypedDict
+
+from ...config import MySQLConfig
+from ...database.database import Database
+from ...integrations.locus.checkpointer import MySQLCheckpointer
+from ...integrations.locus.memory import MySQLMemory
+from ...memories.hashing import HashingEmbedder
+from .memory_agents import make_agent
+
+
+class Question(TypedDict):
+    """What the process is asked. It comes through a pipe: an argument would show the password to other users."""
+
+    options: dict[str, Any]
+    user: str
+    thread_id: str
+    prompt: str
+
+
+async def ask(question: Question) -> str:
+    """Carry out one turn; returns the answer."""
+    async with Database(MySQLConfig(**question["options"])) as database:
+        agent = make_agent(MySQLCheckpointer(database), MySQLMemory(database, embedder=HashingEmbedder()))
+        result = await agent.arun(
+            question["prompt"], thread_id=question["thread_id"], metadata={"user": question["user"]}
+        )
+    return str(result.text)
+
+
+if __name__ == "__main__":
+    logging.getLogger("locus").setLevel(logging.ERROR)
+    print(json.dumps({"answer": asyncio.run(ask(json.loads(sys.stdin.readline())))}), flush=True)

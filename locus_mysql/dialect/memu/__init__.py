@@ -1,0 +1,1 @@
+"""memU's metadata store: tables and SQL."""

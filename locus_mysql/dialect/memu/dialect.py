@@ -1,0 +1,28 @@
+"""The statements about memU's metadata store: `MemuDialect`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from ..dialect import Dialect
+from .statements import MemuStatements
+from .tables import ScopeColumn, memu_schema, table_names
+
+
+class MemuDialect(Dialect):
+    """The SQL for the tables with one prefix and one user model.
+
+    Args:
+        table_prefix: Put before the names of the tables; validated by the configuration.
+        scope: The columns of the user model's fields.
+    """
+
+    def __init__(self, table_prefix: str, scope: Sequence[ScopeColumn]) -> None:
+        super().__init__(memu_schema(table_prefix, scope), table_names(table_prefix))
+        self._scope = tuple(column.name for column in scope)
+
+    @cached_property
+    def records(self) -> MemuStatements:
+        """Reading and writing records."""
+        return MemuStatements(self._tables, self._scope)

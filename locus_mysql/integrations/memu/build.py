@@ -1,0 +1,90 @@
+"""Making a database as memU's factory makes its own: from its configuration, or from a DSN."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Unpack
+
+from pydantic import BaseModel, SecretStr
+
+from ...config import Keywords, MySQLConfig
+from ...database.database import Database
+from ...errors import ConfigError
+from .database import VECTOR_CACHE_BYTES, AsyncMemuDatabase, MemuDatabase
+from .records import DefaultUserModel
+
+
+def build_mysql_database(
+    *,
+    config: object,
+    user_model: type[BaseModel] | None = None,
+    vector_cache_bytes: int = VECTOR_CACHE_BYTES,
+    **options: Unpack[Keywords],
+) -> MemuDatabase:
+    """The metadata store in MySQL. Its tables are made, or checked, at once, as memU's other factories do it.
+
+    Args:
+        config: memU's ``DatabaseConfig``, of which ``metadata_store.dsn`` and ``.ddl_mode`` are read, or the same as a
+            dict; or a DSN, a `MySQLConfig` or a `Database`.
+        user_model: The scope of records, a pydantic model; memU's own, with ``user_id``, if None.
+        vector_cache_bytes: See `MemuDatabase`.
+        options: Options of `MySQLConfig`.
+
+    Raises:
+        ConfigError: The configuration has no DSN, or an option is wrong.
+        SchemaMismatch: A table or a column is missing and may not be made; says which.
+        TypeError: The user model has a field that cannot be a column, or that records have anyway.
+    """
+    where = _where(config, options)
+    database = MemuDatabase(
+        where, user_model=user_model or DefaultUserModel, vector_cache_bytes=vector_cache_bytes, **options
+    )
+    try:
+        database.load_existing()
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def build_async_mysql_database(
+    *,
+    config: object,
+    user_model: type[BaseModel] | None = None,
+    vector_cache_bytes: int = VECTOR_CACHE_BYTES,
+    **options: Unpack[Keywords],
+) -> AsyncMemuDatabase:
+    """The same for an event loop. Its tables are made, or checked, by the first call.
+
+    Args:
+        config: See `build_mysql_database`, as for the others.
+        user_model: The scope of records.
+        vector_cache_bytes: See `MemuDatabase`.
+        options: Options of `MySQLConfig`.
+    """
+    where = _where(config, options)
+    return AsyncMemuDatabase(
+        where, user_model=user_model or DefaultUserModel, vector_cache_bytes=vector_cache_bytes, **options
+    )
+
+
+def _where(config: object, options: Keywords) -> str | SecretStr | MySQLConfig | Database:
+    """What a configuration names; what else memU's says goes to the options."""
+    if isinstance(config, str | SecretStr | MySQLConfig | Database):
+        return config
+    store = _part(config, "metadata_store")
+    dsn = _part(store, "dsn")
+    if not isinstance(dsn, str | SecretStr):
+        raise ConfigError(
+            "The configuration names no database. Give memU's DatabaseConfig with metadata_store.dsn, a DSN such as "
+            "'mysql://user:password@host/database', a MySQLConfig or a Database."
+        )
+    mode = _part(store, "ddl_mode")
+    if mode is not None:
+        options.setdefault("ddl_mode", mode)
+    return dsn
+
+
+def _part(whole: object, name: str) -> Any:
+    """A field of an object or of a dict; None if there is none."""
+    return whole.get(name) if isinstance(whole, Mapping) else getattr(whole, name, None)

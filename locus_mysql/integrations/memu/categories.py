@@ -1,0 +1,117 @@
+"""The operations of memU's repository of categories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...dialect.memu.conditions import Condition, equals
+from ...dialect.statement import Param
+from ...engine.operation import Duplicate, Operation, Outdated
+from ...errors import InvalidInput, NotFound
+from .embeddings import decode_embedding, encode_embedding
+from .operations import MemuStore, RecordOperations, id_of, text_of
+from .records import MemoryCategory
+
+
+class CategoryOperations(RecordOperations[MemoryCategory]):
+    """What items are about. There is one category of a name in a scope; ``N`` and ``n`` are two names.
+
+    Args:
+        store: What is shared.
+    """
+
+    def __init__(self, store: MemuStore) -> None:
+        super().__init__(store, "categories", MemoryCategory)
+
+    def list_categories(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, MemoryCategory]]:
+        """The categories that a filter describes, by their ids, oldest first.
+
+        Args:
+            where: ``field`` or ``field__in``, of the category or its scope; None values ask for nothing.
+
+        Raises:
+            InvalidInput: The filter has an unknown field; a ValueError too.
+        """
+        return (yield from self.where(where))
+
+    def clear_categories(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, MemoryCategory]]:
+        """Delete the categories that a filter describes, with their links; returns them.
+
+        Args:
+            where: See `list_categories`.
+        """
+        return (yield from self.clear(where))
+
+    def get_or_create_category(
+        self, *, name: str, description: str, embedding: list[float], user_data: dict[str, Any]
+    ) -> Operation[MemoryCategory]:
+        """The category of this name and scope, made if there is none, by however many at once. One round trip.
+
+        One that is there gets an embedding or a description only if it has none.
+
+        Args:
+            name: At most 255 characters.
+            description: What belongs to it.
+            embedding: Of name and description.
+            user_data: Its scope.
+
+        Raises:
+            InvalidInput: The name is too long, or the user model does not allow the scope.
+        """
+        scope = self.store.scope.params(user_data)
+        key = self.store.scope.key(self.tenant, scope)
+        raw = encode_embedding(embedding)
+        values = self.new(
+            scope,
+            name=text_of("name", name),
+            description=text_of("description", description),
+            summary=None,
+            embedding=raw,
+            locus_scope=key,
+        )
+        named = Condition.all([equals("locus_scope", key), equals("name", values["name"])])
+        read = self.store.sql.list(self.role, self.tenant, named)
+        rows = yield from self.store.write(self.store.sql.insert_or_complete(values), read=read)
+        return self.read(rows[0]) if rows else self.gone(values, embedding=decode_embedding(raw))
+
+    def update_category(
+        self,
+        *,
+        category_id: str,
+        name: str | None = None,
+        description: str | None = None,
+        embedding: list[float] | None = None,
+        summary: str | None = None,
+    ) -> Operation[MemoryCategory]:
+        """Change what is given of a category. One round trip.
+
+        Args:
+            category_id: Its id.
+            name: Its new name, at most 255 characters.
+            description: What belongs to it.
+            embedding: Of name and description.
+            summary: Of its items.
+
+        Raises:
+            NotFound: There is no such category; a KeyError too.
+            InvalidInput: Its scope has another category of the name.
+        """
+        id = id_of("category_id", category_id)
+        given = {
+            "name": text_of("name", name, optional=True),
+            "description": text_of("description", description, optional=True),
+            "embedding": encode_embedding(embedding),
+            "summary": text_of("summary", summary, optional=True),
+        }
+        values: dict[str, Param] = {column: value for column, value in given.items() if value is not None}
+        read = self.store.sql.list(self.role, self.tenant, equals("id", id))
+        try:
+            rows = yield from self.store.write(self.store.sql.update(self.role, self.tenant, id, values), read=read)
+        except Duplicate:
+            raise InvalidInput(f"The scope has another category named {name!r}; nothing was changed.") from None
+        except Outdated:
+            rows = ()
+        if not rows:
+            raise NotFound(f"Category with id {category_id} not found")
+        return self.read(rows[0])

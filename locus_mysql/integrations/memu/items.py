@@ -1,0 +1,348 @@
+"""The operations of memU's repository of items."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeAlias, cast
+
+from ...dialect.memu.conditions import Condition, equals, is_one_of
+from ...dialect.statement import Param
+from ...drivers.interface import Row
+from ...engine.operation import Batch, Duplicate, Operation, Outdated
+from ...errors import InvalidInput, NotFound
+from ...memories.arguments import check_count, encode_value
+from ...memories.vectors.coding import decode_vector
+from ...memories.vectors.numeric import say_if_missing
+from ...memories.vectors.scoring import Query
+from .embeddings import decode_embedding, dims_of, encode_embedding
+from .operations import MemuStore, RecordOperations, id_of, text_of
+from .ranking import Embedded, Pool, nearest, salience_factor
+from .records import MemoryItem, content_hash
+
+Ranking: TypeAlias = Literal["similarity", "salience"]
+
+#: What memU keeps of a tool's calls, beside the rest of ``extra``.
+TOOL_KEYS = ("when_to_use", "metadata", "tool_calls")
+
+#: As much of a ``ref_id`` as is indexed.
+REF_INDEXED = 128
+
+#: Of so many known embeddings it is asked whether they have changed before it is asked what.
+FINGERPRINTED = 500
+
+_HASH = re.compile("[0-9a-f]{16}")
+
+
+class ItemOperations(RecordOperations[MemoryItem]):
+    """What is remembered.
+
+    Args:
+        store: What is shared.
+    """
+
+    def __init__(self, store: MemuStore) -> None:
+        super().__init__(store, "items", MemoryItem)
+
+    def get_item(self, item_id: str) -> Operation[MemoryItem | None]:
+        """An item, or None.
+
+        Args:
+            item_id: Its id.
+        """
+        return (yield from self.one(item_id))
+
+    def list_items(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, MemoryItem]]:
+        """The items that a filter describes, by their ids, oldest first.
+
+        Args:
+            where: ``field`` or ``field__in``, of the item or its scope; None values ask for nothing.
+
+        Raises:
+            InvalidInput: The filter has an unknown field; a ValueError too.
+        """
+        return (yield from self.where(where))
+
+    def clear_items(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, MemoryItem]]:
+        """Delete the items that a filter describes, with their relations; returns them.
+
+        Args:
+            where: See `list_items`.
+        """
+        return (yield from self.clear(where))
+
+    def create_item(
+        self,
+        *,
+        resource_id: str | None = None,
+        memory_type: str,
+        summary: str,
+        embedding: list[float] | None,
+        user_data: dict[str, Any],
+        reinforce: bool = False,
+        tool_record: dict[str, Any] | None = None,
+    ) -> Operation[MemoryItem]:
+        """Remember something, or reinforce what is remembered already. One round trip.
+
+        Args:
+            resource_id: The resource it comes from.
+            memory_type: ``profile``, ``event``, ``knowledge``, ``behavior``, ``skill`` or ``tool``; or another one, of
+                at most 32 characters.
+            summary: What is remembered.
+            embedding: Of the summary.
+            user_data: Its scope.
+            reinforce: If the scope has an item that says the same (but for case and white space) and was made to be
+                reinforced too, raise its ``extra.reinforcement_count`` by one instead; from any number of processes at
+                once. Not for tools.
+            tool_record: ``when_to_use``, ``metadata`` and ``tool_calls``, kept in ``extra``.
+
+        Raises:
+            NotFound: There is no such resource; a KeyError too.
+            InvalidInput: Something is too long or no JSON, or the user model does not allow the scope.
+        """
+        raw = encode_embedding(embedding)
+        data = dict(user_data) if isinstance(user_data, Mapping) else user_data
+        extra = dict(data.pop("extra", None) or {}) if isinstance(data, dict) else {}
+        scope = self.store.scope.params(data)
+        once = reinforce and memory_type != "tool"
+        if not once:
+            extra.update(_tool_fields(tool_record))
+        key = self.store.scope.key(self.tenant, scope)
+        kind, text = cast(str, text_of("memory_type", memory_type)), cast(str, text_of("summary", summary))
+        hash = content_hash(text, kind) if once else None
+        if once:
+            extra |= {"content_hash": hash, "reinforcement_count": 1}
+        values = self.new(
+            scope,
+            resource_id=None if resource_id is None else id_of("resource_id", resource_id),
+            memory_type=kind,
+            summary=text,
+            happened_at=None,
+            extra=encode_extra(extra),
+            embedding=raw,
+            locus_scope=key,
+            locus_hash=hash,
+            **vector_columns(raw),
+        )
+        guards = () if resource_id is None else (self.store.sql.guard_resource(self.tenant, resource_id),)
+        if once:
+            insert = self.store.sql.insert_or_reinforce(values)
+            found = Condition.all([equals("locus_scope", key), equals("locus_hash", hash)])
+        else:
+            insert = self.store.sql.insert(self.role, values)
+            found = equals("id", values["id"])
+        try:
+            rows = yield from self.store.write(guards, insert, read=self.store.sql.list(self.role, self.tenant, found))
+        except Outdated:
+            raise NotFound(f"Resource with id {resource_id} not found") from None
+        if rows:
+            return self.read(rows[0])
+        return self.gone(values, embedding=decode_embedding(raw), extra=extra)
+
+    def update_item(
+        self,
+        *,
+        item_id: str,
+        memory_type: str | None = None,
+        summary: str | None = None,
+        embedding: list[float] | None = None,
+        extra: dict[str, Any] | None = None,
+        tool_record: dict[str, Any] | None = None,
+    ) -> Operation[MemoryItem]:
+        """Change what is given of an item. One round trip.
+
+        Args:
+            item_id: Its id.
+            memory_type: Of what kind it is, at most 32 characters.
+            summary: What is remembered.
+            embedding: Of the summary.
+            extra: What to set in ``extra``; its other keys stay, whoever changes them at the same time.
+            tool_record: ``when_to_use``, ``metadata`` and ``tool_calls``, set there as well.
+
+        Raises:
+            NotFound: There is no such item; a KeyError too.
+            InvalidInput: Something is too long or no JSON.
+        """
+        id = id_of("item_id", item_id)
+        merged = {**(extra or {}), **_tool_fields(tool_record)}
+        encode_extra(merged)
+        raw = encode_embedding(embedding)
+        given: dict[str, Param] = {
+            "memory_type": text_of("memory_type", memory_type, optional=True),
+            "summary": text_of("summary", summary, optional=True),
+            "embedding": raw,
+            **vector_columns(raw),
+        }
+        values: dict[str, Param] = {column: value for column, value in given.items() if value is not None}
+        if "content_hash" in merged:
+            values["locus_hash"] = hash_of(merged)
+        texts = {name: encode_value(value, "extra") for name, value in merged.items()}
+        try:
+            rows = yield from self._update(id, values, texts)
+        except Duplicate:  # only one item of a scope is found by a hash; this one keeps it in its extra
+            rows = yield from self._update(id, {**values, "locus_hash": None}, texts)
+        if not rows:
+            raise NotFound(f"Item with id {item_id} not found")
+        return self.read(rows[0])
+
+    def delete_item(self, item_id: str) -> Operation[None]:
+        """Forget an item, with its relations; nothing happens if there is none.
+
+        Args:
+            item_id: Its id.
+        """
+        yield Batch(self.store.sql.delete(self.role, self.tenant, [id_of("item_id", item_id)]))
+
+    def list_items_by_ref_ids(
+        self, ref_ids: list[str], where: Mapping[str, Any] | None = None
+    ) -> Operation[dict[str, MemoryItem]]:
+        """The items whose ``extra.ref_id`` is one of these, by their ids, oldest first.
+
+        Args:
+            ref_ids: What is referred by.
+            where: See `list_items`.
+        """
+        condition = self.store.scope.condition(self.role, where)
+        wanted = {text_of("ref_id", ref_id) for ref_id in ref_ids if ref_id}
+        if not wanted:
+            return {}
+        referred = is_one_of("locus_ref", sorted({cast(str, ref_id)[:REF_INDEXED] for ref_id in wanted}))
+        found = yield from self.find(Condition.all([referred, condition]))
+        return {item.id: item for item in found if _text_or_none(item.extra.get("ref_id")) in wanted}
+
+    def vector_search_items(
+        self,
+        query_vec: list[float],
+        top_k: int,
+        where: Mapping[str, Any] | None = None,
+        *,
+        ranking: Ranking = "similarity",
+        recency_decay_days: float = 30.0,
+    ) -> Operation[list[tuple[str, float]]]:
+        """The ids of the items nearest to a query, with their scores, best first. Exact.
+
+        Only items with an embedding of the query's width are compared. The first search of a scope reads its
+        embeddings; later ones ask for those that are new, and so see what any process has changed.
+
+        Args:
+            query_vec: An embedding.
+            top_k: At most so many.
+            where: See `list_items`.
+            ranking: ``similarity``: the cosine. ``salience``: that, times ln(reinforcement_count + 1), times
+                exp(-0.693 · days since last_reinforced_at / recency_decay_days), by the server's clock.
+            recency_decay_days: After about so many days an item that was not reinforced counts half.
+
+        Raises:
+            InvalidInput: The query is no embedding, or the ranking is unknown.
+        """
+        wanted = check_count(top_k, "top_k")
+        condition = self.store.scope.condition(self.role, where)
+        raw = encode_embedding(query_vec, "The query")
+        if ranking not in {"similarity", "salience"}:
+            raise InvalidInput(f"ranking must be 'similarity' or 'salience', not {ranking!r:.50}.")
+        if not isinstance(recency_decay_days, int | float) or not recency_decay_days > 0:
+            raise InvalidInput(f"recency_decay_days must be a number above 0, not {recency_decay_days!r:.50}.")
+        if not raw or not wanted:
+            return []
+        say_if_missing()
+        query = Query(decode_vector(raw), "cosine")
+        if ranking == "similarity":
+            pool = yield from self._known(len(query.values), condition)
+            return nearest(query, pool, None, wanted)
+        pool, rows, now = yield from self._pool(len(query.values), condition, salience=True)
+        factors = {
+            cast(str, id): salience_factor(count, last, now, recency_decay_days) for id, _, _, count, last in rows
+        }
+        return nearest(query, pool, factors, wanted)
+
+    def _known(self, dims: int, condition: Condition) -> Operation[Pool]:
+        """The embeddings that fulfil a condition; of many, first only whether they are those that are known."""
+        known = self.store.pools.get((dims, condition))
+        if known is not None and len(known.ids) >= FINGERPRINTED:
+            (found,) = yield Batch.of(self.store.sql.fingerprint(self.tenant, dims, condition))
+            if tuple(map(int, cast(tuple[int, int, int], found.rows[0]))) == known.fingerprint:
+                return known
+        pool, _, _ = yield from self._pool(dims, condition, salience=False)
+        return pool
+
+    def _pool(
+        self, dims: int, condition: Condition, *, salience: bool
+    ) -> Operation[tuple[Pool, Sequence[Row], datetime]]:
+        """The embeddings that fulfil a condition, the rows they were told by, and the server's time."""
+        sql, key = self.store.sql, (dims, condition)
+        known = self.store.pools.get(key)
+        marks = sql.marks(self.tenant, dims, condition, embeddings=known is None, salience=salience)
+        clock, found = yield Batch((sql.now(), marks), atomic=False)
+        now = cast(datetime, clock.rows[0][0]).replace(tzinfo=UTC)
+        rows = found.rows
+        if known is None:
+            pool = Pool.of(dims, [cast(Embedded, (row[0], row[1], row[2])) for row in rows])
+        else:
+            places = known.places
+            new = [cast(str, row[0]) for row in rows if places.get(cast(str, row[0]), (0, None))[1] != row[1]]
+            if not new and len(rows) == len(places):
+                return known, rows, now
+            fresh: list[Embedded] = []
+            if new:
+                answers = yield Batch(sql.embeddings(self.tenant, dims, new), atomic=False)
+                fresh = [cast(Embedded, row) for answer in answers for row in answer.rows]
+            changed = set(new)
+            pool = known.changed(dims, [cast(str, row[0]) for row in rows if row[0] not in changed], fresh)
+        self.store.pools.put(key, pool)
+        return pool, rows, now
+
+    def _update(self, id: str, values: Mapping[str, Param], texts: Mapping[str, str]) -> Operation[Sequence[Any]]:
+        read = self.store.sql.list(self.role, self.tenant, equals("id", id))
+        try:
+            return (
+                yield from self.store.write(self.store.sql.update(self.role, self.tenant, id, values, texts), read=read)
+            )
+        except Outdated:
+            return ()
+
+
+def encode_extra(extra: Mapping[str, Any]) -> str:
+    """``extra`` as the JSON text to store.
+
+    Raises:
+        InvalidInput: JSON cannot hold it, or MySQL's not exactly.
+    """
+    if not isinstance(extra, dict):
+        raise InvalidInput(f"extra must be a dict, not {type(extra).__name__}.")
+    text = encode_value(extra, "extra")
+    pending: list[Any] = [extra]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict | list):
+            pending.extend(part.values() if isinstance(part, dict) else part)
+        elif isinstance(part, int) and not -(2**63) <= part < 2**64:
+            raise InvalidInput("extra holds a whole number of more than 64 bits; store it as text.")
+    return text
+
+
+def hash_of(extra: Mapping[str, Any]) -> str | None:
+    """The content hash in ``extra``, if it is one."""
+    found = extra.get("content_hash")
+    return found if isinstance(found, str) and _HASH.fullmatch(found) else None
+
+
+def _tool_fields(tool_record: object) -> dict[str, Any]:
+    if not tool_record:
+        return {}
+    if not isinstance(tool_record, Mapping):
+        raise InvalidInput(f"tool_record must be a dict, not {type(tool_record).__name__}.")
+    return {name: tool_record[name] for name in TOOL_KEYS if tool_record.get(name) is not None}
+
+
+def vector_columns(raw: bytes | None) -> dict[str, Param]:
+    """The width of an embedding and its mark; a random one, as no process knows those of others."""
+    return {
+        "locus_dims": dims_of(raw),
+        "locus_mark": None if raw is None else int.from_bytes(os.urandom(7)),
+    }
+
+
+def _text_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) else None

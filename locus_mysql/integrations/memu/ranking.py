@@ -1,0 +1,217 @@
+"""Which items are nearest to a query, exactly. No I/O."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import reduce
+from operator import xor
+from typing import Any, TypeAlias
+
+from ...memories.vectors.coding import decode_vector
+from ...memories.vectors.numeric import np
+from ...memories.vectors.scoring import Query
+
+#: About what an item takes beside its embedding, in bytes.
+OVERHEAD_BYTES = 200
+
+#: A product of 32-bit floats is off by at most so much for each dimension, relative to the lengths of both.
+_ERROR_PER_DIMENSION = 2.0**-23
+
+#: Id, mark and embedding of an item.
+Embedded: TypeAlias = tuple[str, int, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Embeddings of one width.
+
+    Args:
+        ids: Of the items, by place.
+        places: The place of each item by its id, with the mark of its embedding.
+        embeddings: By place, as they are stored.
+        fingerprint: How many items these are, and their marks XORed and added up: as marks are random, no other set of
+            items has it.
+        matrix: The same as NumPy has them; None without it.
+        norms: Their lengths.
+    """
+
+    ids: Sequence[str]
+    places: Mapping[str, tuple[int, int]]
+    embeddings: Sequence[bytes]
+    fingerprint: tuple[int, int, int]
+    matrix: Any = None
+    norms: Any = None
+
+    @classmethod
+    def of(cls, dims: int, found: Sequence[Embedded]) -> Pool:
+        """A pool of these ids, marks and embeddings."""
+        ids = [id for id, _, _ in found]
+        places = {id: (place, mark) for place, (id, mark, _) in enumerate(found)}
+        embeddings = [raw for _, _, raw in found]
+        fingerprint = _fingerprint(mark for _, mark, _ in found)
+        if np is None:
+            return cls(ids, places, embeddings, fingerprint)
+        matrix = np.frombuffer(b"".join(embeddings), dtype="<f4").reshape(len(found), dims)
+        return cls(
+            ids, places, (), fingerprint, matrix, np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
+        )
+
+    def changed(self, dims: int, kept: Sequence[str], fresh: Sequence[Embedded]) -> Pool:
+        """A pool of some of these items, and of new ones."""
+        more = Pool.of(dims, fresh)
+        ids = [*kept, *more.ids]
+        marks = (*(self.places[id][1] for id in kept), *(mark for _, mark in more.places.values()))
+        places = {id: (place, mark) for place, (id, mark) in enumerate(zip(ids, marks, strict=True))}
+        fingerprint = _fingerprint(marks)
+        old = [self.places[id][0] for id in kept]
+        if self.matrix is None:
+            embeddings = [*(self.embeddings[place] for place in old), *more.embeddings]
+            return Pool(ids, places, embeddings, fingerprint)
+        return Pool(
+            ids,
+            places,
+            (),
+            fingerprint,
+            np.concatenate([self.matrix[old], more.matrix]),
+            np.concatenate([self.norms[old], more.norms]),
+        )
+
+    def raw(self, place: int) -> bytes:
+        """The embedding at a place."""
+        if self.matrix is None:
+            return self.embeddings[place]
+        raw: bytes = self.matrix[place].tobytes()
+        return raw
+
+    @property
+    def size_bytes(self) -> int:
+        """About the memory it takes."""
+        held = sum(map(len, self.embeddings)) if self.matrix is None else self.matrix.nbytes
+        return int(held) + OVERHEAD_BYTES * len(self.places)
+
+
+class PoolCache:
+    """The pools of what is searched repeatedly; what was least recently used goes.
+
+    Args:
+        limit_bytes: Memory for all of them.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._lock = threading.Lock()
+        self._pools: OrderedDict[object, Pool] = OrderedDict()
+
+    def get(self, key: object) -> Pool | None:
+        """What is remembered of a search."""
+        with self._lock:
+            pool = self._pools.get(key)
+            if pool is not None:
+                self._pools.move_to_end(key)
+            return pool
+
+    def put(self, key: object, pool: Pool) -> None:
+        """Remember a pool, if it fits."""
+        with self._lock:
+            self._pools.pop(key, None)
+            if pool.size_bytes > self._limit:
+                return
+            self._pools[key] = pool
+            while sum(other.size_bytes for other in self._pools.values()) > self._limit:
+                self._pools.popitem(last=False)
+
+
+def nearest(query: Query, pool: Pool, factors: Mapping[str, float] | None, wanted: int) -> list[tuple[str, float]]:
+    """The items with the highest products of cosine and factor, best first; equals by their ids.
+
+    Args:
+        query: What is near.
+        pool: The items.
+        factors: What the cosine of each is multiplied by, none below zero; items that are not here are left out. None
+            for 1 with all.
+        wanted: At most so many.
+    """
+    if factors is None:
+        places, weights = list(range(len(pool.ids))), [1.0] * len(pool.ids)
+    else:
+        known = [id for id in factors if id in pool.places]
+        places, weights = [pool.places[id][0] for id in known], [factors[id] for id in known]
+    if not places or wanted < 1:
+        return []
+    if pool.matrix is not None and len(places) > wanted:
+        chosen = _candidates(query, pool, places, weights, wanted)
+        places, weights = [places[index] for index in chosen], [weights[index] for index in chosen]
+    cosines = _cosines(query, [pool.raw(place) for place in places])
+    scores = [
+        (pool.ids[place], cosine * weight) for place, cosine, weight in zip(places, cosines, weights, strict=True)
+    ]
+    return sorted(scores, key=lambda found: (-found[1], found[0]))[:wanted]
+
+
+def salience_factor(count: object, last: object, now: datetime, recency_decay_days: float) -> float:
+    """What memU multiplies a similarity by: ln(count + 1) and the decay since an item was last reinforced.
+
+    Args:
+        count: JSON text of ``extra.reinforcement_count``; what is no number counts as 1.
+        last: JSON text of ``extra.last_reinforced_at``; what is no time counts as 0.5.
+        now: The server's clock, in UTC.
+        recency_decay_days: After so many days it is a half.
+    """
+    times = _json(count)
+    if isinstance(times, bool) or not isinstance(times, int | float):
+        times = 1
+    then = _moment(_json(last))
+    decay = 0.5
+    if then is not None:
+        days = (now - then).total_seconds() / 86_400
+        decay = math.exp(min(-0.693 * days / recency_decay_days, 700.0))
+    return math.log(max(times, 0) + 1) * decay
+
+
+def _candidates(query: Query, pool: Pool, chosen: list[int], factors: list[float], wanted: int) -> list[int]:
+    """All that may be among the best: by products of 32-bit floats, and how far these may be off."""
+    places, weights = np.asarray(chosen), np.asarray(factors)
+    values = np.asarray(query.values, dtype=np.float32)
+    lengths = pool.norms[places] * query.norm
+    products = (pool.matrix @ values)[places].astype(np.float64)
+    cosines = np.divide(products, lengths, out=np.zeros(len(chosen)), where=lengths > 0)
+    slack = _ERROR_PER_DIMENSION * (len(values) + 8) * weights + 1e-300
+    scores = cosines * weights
+    least = np.partition(scores - slack, len(chosen) - wanted)[len(chosen) - wanted]
+    kept: list[int] = np.flatnonzero((scores + slack >= least) | ~np.isfinite(scores)).tolist()
+    return kept
+
+
+def _cosines(query: Query, embeddings: Sequence[bytes]) -> list[float]:
+    """Exact cosines; zero with an embedding, or a query, that has no direction."""
+    directed = [place for place, raw in enumerate(embeddings) if any(decode_vector(raw))] if query.norm else []
+    cosines = [0.0] * len(embeddings)
+    for place, cosine in zip(directed, query.scores([embeddings[place] for place in directed]), strict=True):
+        cosines[place] = cosine
+    return cosines
+
+
+def _fingerprint(marks: Iterable[int]) -> tuple[int, int, int]:
+    all_marks = list(marks)
+    return len(all_marks), reduce(xor, all_marks, 0), sum(all_marks)
+
+
+def _json(text: object) -> Any:
+    return None if text is None else json.loads(str(text))
+
+
+def _moment(text: object) -> datetime | None:
+    """A time as memU writes it; without a zone it is in UTC."""
+    if not isinstance(text, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment

@@ -1,0 +1,105 @@
+"""The records that memU works with, and their forms for a user model."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+#: The limits of columns, in characters.
+LIMITS: Mapping[str, int] = {
+    "id": 36,
+    "resource_id": 36,
+    "item_id": 36,
+    "category_id": 36,
+    "url": 2048,
+    "modality": 64,
+    "local_path": 1024,
+    "memory_type": 32,
+    "name": 255,
+}
+
+
+class BaseRecord(BaseModel):
+    """What all records have; times are of the server's clock, in UTC."""
+
+    id: str = Field(default_factory=lambda: str(uuid.uuid4()))
+    created_at: datetime = Field(default_factory=lambda: datetime.now(UTC))
+    updated_at: datetime = Field(default_factory=lambda: datetime.now(UTC))
+
+
+class Resource(BaseRecord):
+    """Something that was remembered from: a file, a conversation."""
+
+    url: str
+    modality: str
+    local_path: str
+    caption: str | None = None
+    embedding: list[float] | None = None
+
+
+class MemoryItem(BaseRecord):
+    """Something remembered."""
+
+    resource_id: str | None
+    memory_type: str
+    summary: str
+    embedding: list[float] | None = None
+    happened_at: datetime | None = None
+    extra: dict[str, Any] = {}
+
+
+class MemoryCategory(BaseRecord):
+    """Something that items are about."""
+
+    name: str
+    description: str
+    embedding: list[float] | None = None
+    summary: str | None = None
+
+
+class CategoryItem(BaseRecord):
+    """That an item belongs to a category."""
+
+    item_id: str
+    category_id: str
+
+
+class DefaultUserModel(BaseModel):
+    """The scope of records where no other is given: memU's own default."""
+
+    user_id: str | None = None
+
+
+R = TypeVar("R", bound=BaseRecord)
+
+#: The kinds of records by the roles of their tables.
+RECORDS: Mapping[str, type[BaseRecord]] = {
+    "resources": Resource,
+    "items": MemoryItem,
+    "categories": MemoryCategory,
+    "links": CategoryItem,
+}
+
+
+def scoped(user_model: type[BaseModel], record: type[R]) -> type[R]:
+    """A kind of record with the fields of a user model, which has none of the record's."""
+    kind: type[R] = _scoped(user_model, record)
+    return kind
+
+
+@lru_cache(maxsize=256)  # records of two databases are equal only if they are of one class
+def _scoped(user_model: type[BaseModel], record: type[BaseRecord]) -> type[Any]:
+    name = f"{user_model.__name__}{record.__name__}"
+    return type(name, (user_model, record), {"model_config": ConfigDict(extra="allow"), "__module__": __name__})
+
+
+def content_hash(summary: str, memory_type: str) -> str:
+    """What tells that two items say the same: memU's hash of type and summary, whatever their case and white space."""
+    text = f"{memory_type}:{' '.join(summary.lower().split())}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

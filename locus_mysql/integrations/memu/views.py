@@ -1,0 +1,145 @@
+"""What memU has as dictionaries, which here answer from the database each time they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    ItemsView,
+    Iterator,
+    Mapping,
+    Sequence,
+    ValuesView,
+)
+from typing import Any, Generic, TypeVar, overload
+
+from ...engine.operation import Operation
+from .operations import RecordOperations
+from .records import BaseRecord, CategoryItem
+
+R = TypeVar("R", bound=BaseRecord)
+
+
+class RecordView(Mapping[str, R]):
+    """The records of one kind by their ids, as they are in the database at the time of asking.
+
+    Each question is one round trip: ``view[id]``, ``len(view)``, ``view.values()``, ``view.items()``.
+
+    Args:
+        operations: What reads them.
+        run: Runs an operation.
+    """
+
+    def __init__(self, operations: RecordOperations[R], run: Callable[[Operation[Any]], Any]) -> None:
+        self._operations = operations
+        self._run = run
+
+    def __getitem__(self, id: str) -> R:
+        record: R | None = self._run(self._operations.one(id))
+        if record is None:
+            raise KeyError(id)
+        return record
+
+    def __iter__(self) -> Iterator[str]:
+        ids: list[str] = self._run(self._operations.ids())
+        return iter(ids)
+
+    def __len__(self) -> int:
+        count: int = self._run(self._operations.count())
+        return count
+
+    def values(self) -> ValuesView[R]:
+        """All records, oldest first, read at once."""
+        return self.copy().values()
+
+    def items(self) -> ItemsView[str, R]:
+        """All ids with their records, oldest first, read at once."""
+        return self.copy().items()
+
+    def copy(self) -> dict[str, R]:
+        """All records by their ids, as they are now."""
+        records: dict[str, R] = self._run(self._operations.all())
+        return records
+
+    def __repr__(self) -> str:
+        return f"<{self._operations.role} in the database>"
+
+
+class RelationView(Sequence[CategoryItem]):
+    """All relations, oldest first, as they are in the database at the time of asking.
+
+    Args:
+        operations: What reads them.
+        run: Runs an operation.
+    """
+
+    def __init__(self, operations: RecordOperations[CategoryItem], run: Callable[[Operation[Any]], Any]) -> None:
+        self._operations = operations
+        self._run = run
+
+    @overload
+    def __getitem__(self, index: int) -> CategoryItem: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[CategoryItem]: ...
+
+    def __getitem__(self, index: int | slice) -> CategoryItem | list[CategoryItem]:
+        return self.copy()[index]
+
+    def __iter__(self) -> Iterator[CategoryItem]:
+        return iter(self.copy())
+
+    def __len__(self) -> int:
+        count: int = self._run(self._operations.count())
+        return count
+
+    def __eq__(self, other: object) -> bool:
+        return self.copy() == list(other) if isinstance(other, list | RelationView) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as a list
+
+    def copy(self) -> list[CategoryItem]:
+        """All relations, as they are now."""
+        relations: dict[str, CategoryItem] = self._run(self._operations.all())
+        return list(relations.values())
+
+    def __repr__(self) -> str:
+        return "<relations in the database>"
+
+
+class AsyncRecordView(Generic[R]):
+    """The records of one kind, asked for by awaiting; each question is one round trip.
+
+    Args:
+        operations: What reads them.
+        run: Runs an operation.
+    """
+
+    def __init__(
+        self, operations: RecordOperations[R], run: Callable[[Operation[Any]], Coroutine[Any, Any, Any]]
+    ) -> None:
+        self._operations = operations
+        self._run = run
+
+    async def get(self, id: str) -> R | None:
+        """The record with an id, or None."""
+        record: R | None = await self._run(self._operations.one(id))
+        return record
+
+    async def copy(self) -> dict[str, R]:
+        """All records by their ids, oldest first, as they are now."""
+        records: dict[str, R] = await self._run(self._operations.all())
+        return records
+
+    async def count(self) -> int:
+        """How many there are."""
+        count: int = await self._run(self._operations.count())
+        return count
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        for id in await self._run(self._operations.ids()):
+            yield id
+
+    def __repr__(self) -> str:
+        return f"<{self._operations.role} in the database>"

@@ -1,0 +1,121 @@
+"""Files of lines of JSON: sealed lines, a first line that says what follows, and a last one that counts it. No I/O.
+
+Each line ends with a CRC32 of what stands before it; who writes lines by hand leaves that out. The last line tells a
+file that is whole from one that was cut off.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ..errors import InvalidInput
+
+_SEAL = re.compile(rb',"crc32":"([0-9a-f]{8})"\}$')
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a file says of itself in its first line.
+
+    Args:
+        format: What the lines are.
+        content: Whose, and which.
+    """
+
+    format: str
+    content: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """What a file says in its last line.
+
+    Args:
+        items: How many lines stand between it and the first one.
+    """
+
+    items: int
+
+
+#: What a line says: of the file, or of something in it.
+Content: TypeAlias = Head | End | dict[str, Any]
+
+
+def sealed(content: Mapping[str, Any]) -> bytes:
+    """A line, with its checksum and line feed."""
+    body = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()[:-1]
+    return body + b',"crc32":"%08x"}\n' % zlib.crc32(body)
+
+
+def end_line(items: int) -> bytes:
+    """The last line, behind so many."""
+    return sealed({"end": {"items": items}})
+
+
+def content_of(line: bytes, number: int) -> Content:
+    """What a line says.
+
+    Args:
+        line: With its line feed.
+        number: Counted from 1.
+
+    Raises:
+        InvalidInput: It is damaged.
+    """
+    if not line.endswith(b"\n"):
+        raise InvalidInput("It is cut off: it ends without a line feed.")
+    body = line[:-1]
+    seal = _SEAL.search(body)
+    if seal is not None:
+        body = body[: seal.start()]
+        if zlib.crc32(body) != int(seal[1], 16):
+            raise InvalidInput("It is damaged: it does not have the checksum that it was written with.")
+        body += b"}"
+    try:
+        content = json.loads(body, parse_constant=_refused)
+    except (ValueError, RecursionError):
+        raise InvalidInput("It is damaged: it is no JSON.") from None
+    if not isinstance(content, dict):
+        raise InvalidInput("It is no JSON object.")
+    if number == 1:
+        name = content.get("format")
+        if not isinstance(name, str) or not name.startswith("locus-mysql "):
+            raise InvalidInput("The file is no export: its first line does not say so.")
+        return Head(name, content)
+    if content.keys() == {"end"}:
+        end = content["end"]
+        if not isinstance(end, dict) or not isinstance(end.get("items"), int):
+            raise InvalidInput("It ends the file, and does not say how many items there are.")
+        return End(end["items"])
+    return content
+
+
+def floats_text(raw: bytes) -> str:
+    """32-bit floats as text."""
+    return base64.b64encode(raw).decode()
+
+
+def floats_bytes(text: Any) -> bytes:
+    """The 32-bit floats of a text.
+
+    Raises:
+        InvalidInput: It is none of `floats_text`.
+    """
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except (TypeError, ValueError, binascii.Error):
+        raise InvalidInput("An embedding cannot be read: it must hold 32-bit floats in base 64, as float32.") from None
+    if len(raw) % 4:
+        raise InvalidInput("An embedding cannot be read: its bytes are not those of 32-bit floats.")
+    return raw
+
+
+def _refused(name: str) -> Any:
+    raise ValueError(name)

@@ -1,0 +1,191 @@
+"""What a process has seen, and which calls a secondary is to answer; no server."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from typing import Any
+
+import pytest
+
+from locus_mysql.config import Endpoint, MySQLConfig
+from locus_mysql.dialect import Statement
+from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError
+from locus_mysql.engine.operation import Batch
+from locus_mysql.engine.secondaries import LAGS, REST_S, Question, Secondaries, is_behind
+from locus_mysql.engine.seen import REGISTER, Seen
+from locus_mysql.engine.topology import NoSecondary, Topology
+from locus_mysql.errors import ReadOnlyServer
+
+A = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+SELECT, INSERT = Statement("SELECT 1"), Statement("INSERT INTO t VALUES (1)")
+BEHIND = ServerError(1411, f"Incorrect string value: '{LAGS}' for function uuid_to_bin")
+
+
+def told(executed: str, owned: str = "", mode: str = "ON") -> Result:
+    return Result(((owned, executed, mode),))
+
+
+class Clock:
+    now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def hosts() -> tuple[str, ...]:
+    """Servers that no other test has seen anything of."""
+    return tuple(f"{name}-{secrets.token_hex(4)}" for name in "abc")
+
+
+def test_what_was_seen_only_grows_and_holds_what_was_being_committed() -> None:
+    seen = Seen()
+    assert seen.needed() == ""
+    seen.learn(told(f"{A}:1-5", f"{A}:6#31"), seen.begin(), primary=True)
+    assert seen.needed() == f"{A}:1-6"
+    seen.learn(told(f"{A}:1-3"), seen.begin(), primary=False)  # a secondary that has less
+    assert seen.needed() == f"{A}:1-6"
+    seen.learn(told(f"{A}:1-9"), seen.begin(), primary=False)  # one that has more
+    assert seen.needed() == f"{A}:1-9"
+
+
+def test_what_was_never_committed_is_not_waited_for_for_ever() -> None:
+    seen = Seen()
+    seen.learn(told(f"{A}:1-5", f"{A}:6#31"), seen.begin(), primary=True)
+    seen.forget_committing()
+    assert seen.needed() is None  # until the primary says what it has
+    seen.learn(told(f"{A}:1-5", f"{A}:6#31"), seen.begin(), primary=True)
+    assert seen.needed() == f"{A}:1-6"  # still on its way
+    seen.forget_committing()
+    seen.learn(told(f"{A}:1-5"), seen.begin(), primary=True)
+    assert seen.needed() == f"{A}:1-5"
+
+
+def test_after_an_answer_that_did_not_come_only_the_primary_s_next_answer_tells_what_was_seen() -> None:
+    seen = Seen()
+    earlier = seen.begin()
+    seen.doubt()
+    assert seen.needed() is None
+    seen.learn(told(f"{A}:1-5"), earlier, primary=True)  # it may have been given before that answer
+    assert seen.needed() is None
+    seen.learn(told(f"{A}:1-6"), seen.begin(), primary=False)
+    assert seen.needed() is None
+    seen.learn(told(f"{A}:1-7"), seen.begin(), primary=True)
+    assert seen.needed() == f"{A}:1-7"
+    seen.learn(told(f"{A}:1-7"), earlier, primary=True)
+    assert seen.needed() == f"{A}:1-7"
+
+
+def test_without_gtids_only_the_primary_will_do() -> None:
+    seen = Seen()
+    seen.learn(told("", mode="OFF_PERMISSIVE"), seen.begin(), primary=True)
+    assert (seen.needed(), seen.counted) == (None, False)
+    seen.learn(told(f"{A}:1", mode="ON"), seen.begin(), primary=True)
+    assert (seen.needed(), seen.counted) == (f"{A}:1-1", True)
+
+
+def test_what_is_seen_of_the_same_servers_is_one_thing_and_begins_in_doubt_where_they_were_used_before() -> None:
+    servers = [Endpoint(secrets.token_hex(4), port) for port in (1, 2)]
+    first = REGISTER.want(servers)
+    assert first is REGISTER.want(reversed(servers)) is REGISTER.get(frozenset(servers))
+    assert first.needed() == ""
+    others = [Endpoint(secrets.token_hex(4), port) for port in (1, 2)]
+    REGISTER.use(others)
+    assert REGISTER.get(frozenset(others)) is None
+    assert REGISTER.want(others).needed() is None
+
+
+@pytest.mark.parametrize(
+    ("reads", "batch", "asked"),
+    [
+        ("primary", Batch.query(SELECT), False),
+        ("primary", Batch.of(SELECT), False),
+        ("primary", Batch.of(INSERT), False),
+        ("secondary", Batch.query(SELECT), True),
+        ("secondary", Batch.of(SELECT), False),
+        ("secondary", Batch.of(INSERT), False),
+        ("inspect", Batch.query(SELECT), True),
+        ("inspect", Batch.of(SELECT, SELECT), True),
+    ],
+)
+def test_a_secondary_is_asked_only_what_the_user_wants_it_to_be(
+    hosts: tuple[str, ...], reads: Any, batch: Batch, asked: bool
+) -> None:
+    several = Secondaries(MySQLConfig(hosts=hosts, reads=reads))
+    several.check(batch)
+    assert isinstance(several.question(batch), Question) is asked
+    assert (several.seen is not None) is (reads != "primary")
+    single = Secondaries(MySQLConfig(host=hosts[0], reads=reads))
+    assert single.question(batch) is None
+    assert single.seen is None
+
+
+@pytest.mark.parametrize("batch", [Batch.of(INSERT), Batch.of(SELECT, INSERT), Batch((SELECT, INSERT), atomic=False)])
+@pytest.mark.parametrize("several", [True, False])
+def test_who_only_looks_writes_nothing(hosts: tuple[str, ...], batch: Batch, several: bool) -> None:
+    where: dict[str, Any] = {"hosts": hosts} if several else {"host": hosts[0]}
+    with pytest.raises(ReadOnlyServer, match="reads='inspect'"):
+        Secondaries(MySQLConfig(reads="inspect", **where)).check(batch)
+    Secondaries(MySQLConfig(reads="secondary", **where)).check(batch)
+
+
+def test_a_process_that_reads_secondaries_takes_note_of_what_all_its_databases_saw(hosts: tuple[str, ...]) -> None:
+    app = Secondaries(MySQLConfig(hosts=hosts))
+    assert app.seen is None
+    report = Secondaries(MySQLConfig(hosts=hosts[::-1], reads="inspect"))
+    assert app.seen is report.seen
+    assert report.question(Batch.of(SELECT)) is None  # nobody took note of what the other one has seen before
+    report.seen.learn(told(f"{A}:1-5"), report.seen.begin(), primary=True)  # type: ignore[union-attr]
+    assert report.question(Batch.of(SELECT)) is not None
+
+
+def test_the_primary_answers_for_a_while_after_a_secondary_could_not_and_the_log_says_so_once(
+    hosts: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "locus_mysql.servers")
+    clock = Clock()
+    config = MySQLConfig(hosts=hosts, reads="secondary")
+    secondaries, batch = Secondaries(config, clock), Batch.query(SELECT)
+    secondaries.rest(ServerError(1064, "You have an error in your SQL syntax near 'x'"))  # of the batch
+    assert secondaries.question(batch) is not None
+    lost = ConnectionLost("MySQL at a gave no answer")
+    for error in (lost, lost, NoSecondary([lost, ServerError(1045, "Access denied for 'secret'")])):
+        secondaries.rest(error)
+        assert secondaries.question(batch) is None
+        clock.now += REST_S - 0.1
+        assert secondaries.question(batch) is None
+        clock.now += 0.2
+        assert secondaries.question(batch) is not None
+    secondaries.answered()
+    secondaries.answered()
+    assert is_behind(BEHIND)
+    secondaries.rest(BEHIND)
+    clock.now += 2 * REST_S
+    assert secondaries.question(batch) is None  # the primary says first what it has
+    begins = "The primary answers what a secondary was to be asked: "
+    assert [record.getMessage() for record in caplog.records] == [
+        begins + "MySQL at a gave no answer.",
+        begins + "MySQL at a gave no answer; error 1045.",
+        "Secondaries answer again.",
+        begins + "it lags behind what this process has seen.",
+    ]
+
+
+def test_the_log_says_that_there_are_no_gtids(hosts: tuple[str, ...], caplog: pytest.LogCaptureFixture) -> None:
+    secondaries = Secondaries(MySQLConfig(hosts=hosts, reads="secondary"))
+    assert secondaries.seen is not None
+    secondaries.seen.learn(told("", mode="OFF"), secondaries.seen.begin(), primary=True)
+    assert secondaries.question(Batch.query(SELECT)) is None
+    assert "gtid_mode" in caplog.text
+
+
+def test_any_server_but_the_primary_may_be_tried_and_those_that_did_not_answer_last() -> None:
+    servers = tuple(Endpoint(name, 3306) for name in "abcd")
+    topology = Topology(servers)
+    firsts = {topology.secondaries()[0] for _ in range(200)}
+    assert firsts == set(servers)
+    topology.is_primary(servers[0])
+    topology.failed(servers[1], ConnectionLost("gone"))
+    orders = {topology.secondaries() for _ in range(200)}
+    assert orders == {(servers[2], servers[3], servers[1]), (servers[3], servers[2], servers[1])}

@@ -1,0 +1,87 @@
+"""The operations, driven with plain values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from locus_mysql.config import MySQLConfig
+from locus_mysql.drivers.interface import Result
+from locus_mysql.engine.operation import Batch, Duplicate, Operation, Outdated, Results
+from locus_mysql.errors import InvalidInput, NotFound
+from locus_mysql.integrations.memu.categories import CategoryOperations
+from locus_mysql.integrations.memu.items import ItemOperations
+from locus_mysql.integrations.memu.operations import MemuStore
+from locus_mysql.integrations.memu.records import content_hash
+
+
+class UserModel(BaseModel):
+    user_id: str
+
+
+@pytest.fixture
+def store() -> MemuStore:
+    return MemuStore(MySQLConfig(host="h", table_prefix=""), UserModel, 1_000)
+
+
+def drive(operation: Operation[Any], *answers: Any) -> Any:
+    """Run an operation on these answers: rows of each batch's only statement, `Results`, or an error."""
+    batch: Batch | None = next(operation)
+    for answer in answers:
+        try:
+            if isinstance(answer, Exception):
+                batch = operation.throw(answer)
+            else:
+                batch = operation.send(answer if isinstance(answer, Results) else Results([Result(answer, 0)], {}))
+        except StopIteration as done:
+            return done.value
+    raise AssertionError(f"It goes on with {batch}")
+
+
+def test_an_item_that_was_deleted_before_it_could_be_read_was_made_all_the_same(store: MemuStore) -> None:
+    creating = ItemOperations(store).create_item(
+        memory_type="event", summary="s", embedding=[1.0], user_data={"user_id": "ada"}, reinforce=True
+    )
+    landed = Results([], {}, landed=(b"token",))
+    item = drive(creating, landed, ())
+    assert (item.summary, item.embedding, item.user_id) == ("s", [1.0], "ada")
+    assert item.extra == {"content_hash": content_hash("s", "event"), "reinforcement_count": 1}
+
+
+def test_a_hash_that_another_item_has_stays_in_the_extra_only(store: MemuStore) -> None:
+    updating = ItemOperations(store).update_item(item_id="i", extra={"content_hash": "0123456789abcdef"})
+    first = next(updating)
+    assert "0123456789abcdef" in first.statements[0].params
+    second = updating.throw(Duplicate("memory_items", "locus_once", "Duplicate entry"))
+    assert second.statements[0].params[:2] == (None, '$."content_hash"')
+    with pytest.raises(NotFound):
+        updating.throw(Outdated("no row"))
+
+
+def test_a_name_that_is_taken_is_refused(store: MemuStore) -> None:
+    updating = CategoryOperations(store).update_category(category_id="c", name="taken")
+    next(updating)
+    with pytest.raises(InvalidInput, match="'taken'"):
+        updating.throw(Duplicate("memory_categories", "locus_once", "Duplicate entry"))
+
+
+def test_tokens_are_forgotten_now_and_then(store: MemuStore) -> None:
+    statements = []
+    for _ in range(64):
+        deleting = store.write(store.sql.unlink("t", "i", "c"))
+        next(deleting)
+        try:
+            statements.append(deleting.send(Results([], {})).statements[0].sql)
+        except StopIteration:
+            continue
+        with pytest.raises(StopIteration):
+            deleting.send(Results([Result((), 3)], {}))
+    assert [sql.split(" WHERE")[0] for sql in statements] == ["DELETE FROM `memu_settled`"]
+
+
+def test_case_and_white_space_make_no_difference_to_a_hash() -> None:
+    assert content_hash(" Ada\tlikes\n TEA ", "event") == content_hash("ada likes tea", "event")
+    assert content_hash("ada likes tea", "event") != content_hash("ada likes tea", "profile")
+    assert len(content_hash("", "")) == 16
