@@ -6,6 +6,10 @@ from hypothesis import HealthCheck, settings
 
 from .thoroughness import FULL
 
+# How long an example takes tells of the machine, which may have other work.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
+
 # For random runs of many operations against a server: ``@settings(settings.get_profile("server"))``.
 settings.register_profile(
     "server",

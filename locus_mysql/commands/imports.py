@@ -1,4 +1,4 @@
-"""``import-locus``, ``import-langgraph`` and ``import-langgraph-store``: moving over from other stores."""
+"""The commands whose names begin with ``import-``: moving over from other stores."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import asyncio
 import sys
 
 from ..config import MySQLConfig
+from ..integrations.memu.importing import MemuImport
 from ..integrations.sdk import need_locus
 from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, need_langgraph, options_of
 
@@ -28,6 +29,17 @@ def add_import_langgraph(parser: argparse.ArgumentParser) -> None:
     add_tenant(parser)
     add_prefix(parser)
     parser.add_argument("--dry-run", action="store_true", help="only say what would be copied")
+
+
+def add_import_memu(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``import-memu``."""
+    add_import_langgraph(parser)
+    parser.add_argument(
+        "--scope",
+        default="user_id",
+        metavar="FIELDS",
+        help="the fields of memU's user model, joined by commas (user_id)",
+    )
 
 
 def import_locus(arguments: argparse.Namespace) -> int:
@@ -60,6 +72,15 @@ def import_langgraph_store(arguments: argparse.Namespace) -> int:
 
     source, target = _from_and_to(arguments)
     summary = asyncio.run(LangGraphStoreImport(source, target, dry_run=arguments.dry_run, tell=tell).run())
+    print(summary)
+    return OK if summary.complete else FAILED
+
+
+def import_memu(arguments: argparse.Namespace) -> int:
+    """Copy the records of memU's unmerged MySQL pull request."""
+    source, target = _from_and_to(arguments)
+    scope = list(filter(None, arguments.scope.split(",")))
+    summary = asyncio.run(MemuImport(source, target, scope=scope, dry_run=arguments.dry_run, tell=tell).run())
     print(summary)
     return OK if summary.complete else FAILED
 

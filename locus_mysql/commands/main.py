@@ -10,7 +10,15 @@ from .. import __version__
 from ..errors import LocusMySQLError
 from .arguments import FAILED, Parser
 from .care import add_health, add_vacuum, health, vacuum
-from .imports import add_import_langgraph, add_import_locus, import_langgraph, import_langgraph_store, import_locus
+from .imports import (
+    add_import_langgraph,
+    add_import_locus,
+    add_import_memu,
+    import_langgraph,
+    import_langgraph_store,
+    import_locus,
+    import_memu,
+)
 from .memory import add_memory, memory
 from .showing import add_demo, add_server, demo, server
 from .signals import StopRequested, stop_signals_raise
@@ -29,6 +37,7 @@ COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], Callable[[argpars
         add_import_langgraph,
         "copy the items of langgraph-checkpoint-mysql's store",
     ),
+    "import-memu": (import_memu, add_import_memu, "copy the records of memU's unmerged MySQL pull request"),
     "memory": (memory, add_memory, "export long-term memory to a file of JSON lines, or import one"),
     "vacuum": (vacuum, add_vacuum, "remove checkpoints older than some days, and expired items"),
     "health": (health, add_health, "say whether the server answers, takes writes and has the tables"),

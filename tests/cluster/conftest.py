@@ -67,13 +67,23 @@ class Member:
         )
         return {int(port): (state, role) for port, state, role in rows if port}
 
+    def ask(self, question: str) -> Any:
+        """The first value of an answer, from a member that is up; a busy machine's may lose a connection."""
+        deadline = time.monotonic() + GROUP_TAKES_S
+        while True:
+            try:
+                return self.run(question)[0][0]
+            except (pymysql.OperationalError, OSError):
+                assert time.monotonic() < deadline, f"{self.host} does not answer"
+                time.sleep(0.2)
+
     def executed(self) -> str:
         """The transactions this member has carried out."""
-        return str(self.run("SELECT @@GLOBAL.gtid_executed")[0][0])
+        return str(self.ask("SELECT @@GLOBAL.gtid_executed"))
 
     def wait_for(self, executed: str) -> None:
         """Wait until it has carried these transactions out."""
-        assert self.run(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', {GROUP_TAKES_S:g})")[0][0] == 0
+        assert self.ask(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', 60)") == 0
 
     @contextmanager
     def lagging(self, database: str) -> Iterator[None]:

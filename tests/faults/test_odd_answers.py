@@ -138,9 +138,11 @@ async def test_an_idle_connection_is_closed_without_a_next_use(
         return int(number)
 
     store = open_store(side, pool_idle_s=0.3)
+    opened = 0
     for _ in range(2):  # also after a first time
         await store.save("t", STATE)
-        assert connections() == 1
+        before, opened = opened, store.store.database.stats().opened
+        assert opened > before
         await until(lambda: connections() == 0, "the idle connection is closed")
 
 
@@ -189,7 +191,7 @@ def test_a_fork_finds_no_thread_of_a_blocking_store(server_dsn: str, database: s
         child = os.fork()
         assert store.load("t") == {"n": 1}
         pool = store.database.synchronous._pool
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while pool._idle._kept:
             assert time.monotonic() < end
             time.sleep(0.01)

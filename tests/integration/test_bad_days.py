@@ -119,7 +119,7 @@ async def test_a_save_gives_up_at_the_retry_deadline_and_says_so(
     began = time.monotonic()
     with pytest.raises(Unavailable, match="retry_deadline_s"):
         await store.save("thread", state_of(2))
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 20  # by default it is 30
     rival.let_go()
     assert await store.load("thread") == state_of(1)
     await store.save("thread", state_of(2))

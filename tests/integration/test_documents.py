@@ -27,6 +27,7 @@ import locus_mysql
 from locus_mysql import MySQLConfig
 from locus_mysql.database import spans
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
+from locus_mysql.integrations.memu import MemuDatabase
 from locus_mysql.memory import HashingEmbedder
 
 from .langgraph.graphs import chat
@@ -73,6 +74,7 @@ def all_examples() -> list[Example]:
     examples += examples_of("HashingEmbedder", HashingEmbedder.__doc__ or "", names)
     for saver in (AsyncMySQLSaver, MySQLSaver):
         examples += examples_of(saver.__name__, saver.__doc__ or "", {saver.__name__: saver, "builder": chat()})
+    examples += examples_of("MemuDatabase", MemuDatabase.__doc__ or "", {"MemuDatabase": MemuDatabase})
     return examples
 
 

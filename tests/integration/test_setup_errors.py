@@ -115,7 +115,7 @@ async def test_a_server_that_is_not_there_is_reported_at_once_with_its_address(
     began = time.monotonic()
     with pytest.raises(Unavailable, match=f"127.0.0.1:{port}") as caught:
         await open_store(side, host="127.0.0.1", port=port).save("thread", {})
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20  # not retry_deadline_s
     assert ".." not in str(caught.value)
 
 
@@ -397,7 +397,7 @@ async def test_a_read_only_server_is_told_and_still_read(
         await store.save("thread", {"a": 2})
     with pytest.raises(ReadOnlyServer):
         await store.delete("thread")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20  # not retry_deadline_s
     assert await store.load("thread") == {"a": 1}
     assert (await store.health_check())["read_only"]
 

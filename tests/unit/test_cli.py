@@ -43,6 +43,21 @@ def test_schema_follows_prefix_search_and_parser(capsys: pytest.CaptureFixture[s
     assert "FULLTEXT" not in capsys.readouterr().out
 
 
+def test_schema_and_grants_of_memu_follow_its_scope(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["schema", "--family", "memu", "--scope", "user_id,team"]) == 0
+    printed = capsys.readouterr().out
+    assert "CREATE TABLE IF NOT EXISTS `memory_items`" in printed
+    assert printed.count("`team` VARCHAR(255) NULL") == printed.count("`user_id` VARCHAR(255) NULL") == 4
+    assert cli.main(["schema", "--family", "memu", "--prefix", "app_"]) == 0
+    assert "REFERENCES `app_resources` (id)" in capsys.readouterr().out
+    assert cli.main(["schema", "--family", "memu", "--scope", "url"]) == 1
+    assert "Scope fields conflict" in capsys.readouterr().err
+    assert cli.main(["grants", "--family", "memu", "--database", "app"]) == 0
+    assert "ON `app`.`memu_settled` TO" in capsys.readouterr().out
+    assert cli.main(["grants", "--family", "memu", "--database", "app", "--create"]) == 0
+    assert "CREATE, REFERENCES ON" in capsys.readouterr().out
+
+
 def test_schema_reads_the_environment(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCUS_MYSQL_TABLE_PREFIX", "env_")
     assert cli.main(["schema"]) == 0
@@ -63,6 +78,9 @@ def test_an_error_of_ours_is_one_line_and_exit_code_1(capsys: pytest.CaptureFixt
         [],
         ["nonsense"],
         ["vacuum"],
+        ["memory"],
+        ["memory", "export"],
+        ["memory", "import", "file", "--memu"],
         ["vacuum", "--older-than-days", "soon"],
         ["schema", "--parser", "french"],
         ["demo", "mysql://root:hunter2@localhost/app"],

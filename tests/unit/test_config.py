@@ -334,6 +334,13 @@ def test_a_dsn_may_be_secret_and_may_end_with_a_line_break() -> None:
         ("mysql://h/db?pool_size=many", "pool_size"),
         ("mysql://u:%ff@h/db", "UTF-8"),
         ("mysql://u\tv@h/db", "control"),
+        ("mysql+mysqldb://h/db", "mysqlclient"),
+        ("mysql+cymysql://h/db", "mysql+asyncmy"),
+        ("mysql+://h/db", "mysql+pymysql"),
+        ("mariadb+pymysql://h/db", "mysql+DRIVER"),
+        ("mysql+pymysql://h/db?driver=pymysql", "twice"),
+        ("mysql+pymysql://h/db?collation=latin1_bin", "collation"),
+        ("mysql+pymysql://h/db?charset=", "charset"),
     ],
 )
 def test_a_dsn_with_a_mistake_is_refused_by_saying_which(dsn: str, said: str | None) -> None:
@@ -341,6 +348,23 @@ def test_a_dsn_with_a_mistake_is_refused_by_saying_which(dsn: str, said: str | N
         assert from_dsn(dsn).database == "db"
     else:
         assert said in refused(dsn=dsn)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "driver"),
+    [
+        ("mysql+mysqlconnector", "mysql-connector"),
+        ("mysql+pymysql", "pymysql"),
+        ("mysql+aiomysql", "aiomysql"),
+        ("mysql+asyncmy", "asyncmy"),
+    ],
+)
+def test_a_dsn_in_sqlalchemy_s_form_names_the_driver(scheme: str, driver: str) -> None:
+    config = from_dsn(f"{scheme}://u:pw@h:3307/db?charset=utf8mb4&collation=utf8mb4_0900_ai_ci&pool_size=3")
+    assert (config.driver, config.user, config.port, config.pool_size) == (driver, "u", 3307, 3)
+    assert MySQLConfig(dsn=f"{scheme}://h/db", driver=driver).driver == driver
+    assert "driver" in refused(dsn=f"{scheme}://h/db", driver="another")
+    assert MySQLConfig(dsn="mysql://h/db?charset=utf8mb4") == MySQLConfig(dsn="mysql://h/db")
 
 
 @pytest.mark.parametrize("dsn", [5, b"mysql://h/db", ["mysql://h/db"]])

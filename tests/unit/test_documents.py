@@ -137,9 +137,9 @@ def test_the_table_of_errors_is_all_that_can_be_raised() -> None:
     table = rows(section("Errors", "docs/errors.md"))
     assert {code(name) for name, *_ in table} == raised - groups
     order = [getattr(errors, code(name)) for name, *_ in table]
-    assert [issubclass(error, errors.UsageError) for error in order] == [True] * 6 + [False] * (len(order) - 6)
-    assert [issubclass(error, errors.SetupError) for error in order[6:15]] == [True] * 9
-    assert not any(issubclass(error, errors.SetupError) for error in order[15:])
+    assert [issubclass(error, errors.UsageError) for error in order] == [True] * 7 + [False] * (len(order) - 7)
+    assert [issubclass(error, errors.SetupError) for error in order[7:16]] == [True] * 9
+    assert not any(issubclass(error, errors.SetupError) for error in order[16:])
 
 
 def test_the_extras_are_those_of_the_package() -> None:

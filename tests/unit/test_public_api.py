@@ -60,7 +60,7 @@ between = time.process_time()
 from locus_mysql import CheckpointStore
 print(json.dumps((time.process_time() - between) / (between - begin)))
 """
-    assert min(run(code) for _ in range(5)) < 4
+    assert any(run(code) < 4 for _ in range(5))
 
 
 def test_every_public_name_is_there_and_listed() -> None:

@@ -133,7 +133,7 @@ UPDATE {checkpoints} c
 
 # Delete the row just unnamed if no state follows it, and those unnamed rows before it that no other state follows.
 # Relies on the indexes parents and bases. A base is always an ancestor, so it has a state that follows it; only where
-# parents are damaged, a row is kept because a state builds on it.
+# parents are damaged, a row is kept because a named state builds on it.
 REMOVE_LEAF = """
 DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
   JOIN (WITH RECURSIVE gone (seq, parent_seq) AS (
@@ -142,7 +142,8 @@ DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
              AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
                               WHERE k.tenant = %s AND k.thread_id = %s AND k.parent_seq = x.seq)
              AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
-                              WHERE k.tenant = %s AND k.thread_id = %s AND k.base_seq = x.seq)
+                              WHERE k.tenant = %s AND k.thread_id = %s AND k.base_seq = x.seq
+                                AND k.checkpoint_id IS NOT NULL)
           UNION ALL
           SELECT p.seq, p.parent_seq
             FROM gone
@@ -152,7 +153,8 @@ DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
              AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
                               WHERE k.tenant = %s AND k.thread_id = %s AND k.parent_seq = p.seq AND k.seq <> gone.seq)
              AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
-                              WHERE k.tenant = %s AND k.thread_id = %s AND k.base_seq = p.seq)
+                              WHERE k.tenant = %s AND k.thread_id = %s AND k.base_seq = p.seq
+                                AND k.checkpoint_id IS NOT NULL)
         ) SELECT seq FROM gone) AS removable ON removable.seq = c.seq
  WHERE c.tenant = %s AND c.thread_id = %s
 """

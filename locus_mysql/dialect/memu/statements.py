@@ -84,10 +84,15 @@ UPDATE IGNORE {items} r
  WHERE r.locus_tenant = %s AND r.locus_hash IS NULL AND r.id IN (<ids>)
 """
 
-# What ranks items, but for their embeddings.
+# What ranks items.
 MARKS = """
-SELECT r.id, r.locus_mark, JSON_EXTRACT(r.extra, '$.reinforcement_count'),
-       JSON_EXTRACT(r.extra, '$.last_reinforced_at')<embedding>
+SELECT r.id, r.locus_mark, <embedding>, <salience>
+  FROM {items} r
+ WHERE r.locus_tenant = %s AND r.locus_dims = %s<where>
+"""
+SALIENCE = "JSON_EXTRACT(r.extra, '$.reinforcement_count'), JSON_EXTRACT(r.extra, '$.last_reinforced_at')"
+FINGERPRINT = """
+SELECT COUNT(*), COALESCE(BIT_XOR(r.locus_mark), 0), COALESCE(SUM(r.locus_mark), 0)
   FROM {items} r
  WHERE r.locus_tenant = %s AND r.locus_dims = %s<where>
 """
@@ -240,10 +245,24 @@ class MemuStatements(Statements):
         """Remove the link of an item with a category."""
         return Statement(self._text(UNLINK), (tenant, item_id, category_id))
 
-    def marks(self, tenant: str, dims: int, condition: Condition, *, embeddings: bool) -> Statement:
-        """Of the items with an embedding of this width: id, mark, what salience needs, and maybe the embedding."""
-        text = self._text(MARKS.replace("<embedding>", ", r.embedding" if embeddings else ""))
+    def marks(self, tenant: str, dims: int, condition: Condition, *, embeddings: bool, salience: bool) -> Statement:
+        """Id, mark, embedding, count and time of reinforcement of the items with an embedding of this width.
+
+        Args:
+            tenant: Whose.
+            dims: The width.
+            condition: Which items.
+            embeddings: Whether embeddings are wanted; else they are NULL.
+            salience: Whether count and time are.
+        """
+        text = MARKS.replace("<embedding>", "r.embedding" if embeddings else "NULL")
+        text = self._text(text.replace("<salience>", SALIENCE if salience else "NULL, NULL"))
         return Statement(text.replace("<where>", condition.sql), (tenant, dims, *condition.params))
+
+    def fingerprint(self, tenant: str, dims: int, condition: Condition) -> Statement:
+        """How many items have an embedding of this width, and all of their marks XORed and added up."""
+        text = self._text(FINGERPRINT).replace("<where>", condition.sql)
+        return Statement(text, (tenant, dims, *condition.params))
 
     def embeddings(self, tenant: str, dims: int, ids: Sequence[str]) -> tuple[Statement, ...]:
         """Id, mark and embedding of items."""

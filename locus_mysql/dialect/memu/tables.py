@@ -51,8 +51,7 @@ RESOURCES = """(
   created_at   DATETIME(6)   NOT NULL,
   updated_at   DATETIME(6)   NOT NULL,
   locus_tenant VARCHAR(128)  NOT NULL,<scope>
-  PRIMARY KEY (id),
-  KEY locus_tenants (locus_tenant)<indexes>
+  PRIMARY KEY (id)<indexes>
 """
 
 # locus_scope is a digest of tenant and scope: a unique key over columns that may be NULL would keep nothing apart.
@@ -67,13 +66,13 @@ CATEGORIES = """(
   locus_tenant VARCHAR(128) NOT NULL,
   locus_scope  BINARY(16)   NOT NULL,<scope>
   PRIMARY KEY (id),
-  UNIQUE KEY locus_once (locus_scope, name),
-  KEY locus_tenants (locus_tenant)<indexes>
+  UNIQUE KEY locus_once (locus_scope, name)<indexes>
 """
 
 # locus_hash is the content hash of an item that is to be reinforced, not repeated. locus_mark is another number with
-# each embedding, so that a process can tell which it has; locus_dims is its width. ref_id may be of any length, so the
-# index has its beginning.
+# each embedding, so that a process can tell which it has; locus_dims is its width: both stand in the index of a scope
+# field, so that a search that has all embeddings reads no rows. ref_id may be of any length, so the index has its
+# beginning.
 ITEMS = """(
   id           VARCHAR(36)       NOT NULL,
   resource_id  VARCHAR(36)       NULL,
@@ -92,8 +91,8 @@ ITEMS = """(
   locus_ref    VARCHAR(128)      AS (LEFT(JSON_UNQUOTE(JSON_EXTRACT(extra, '$.ref_id')), 128)) VIRTUAL,<scope>
   PRIMARY KEY (id),
   UNIQUE KEY locus_once (locus_scope, locus_hash),
-  KEY locus_refs (locus_tenant, locus_ref),
-  KEY resource_id (resource_id)<indexes>,
+  KEY locus_refs (locus_ref, locus_tenant),
+  KEY resource_id (resource_id)<marks>,
   FOREIGN KEY (resource_id) REFERENCES `{resources}` (id) ON DELETE CASCADE
 """
 
@@ -106,8 +105,7 @@ LINKS = """(
   locus_tenant VARCHAR(128) NOT NULL,<scope>
   PRIMARY KEY (id),
   UNIQUE KEY idx_category_items_unique (item_id, category_id),
-  KEY category_id (category_id),
-  KEY locus_tenants (locus_tenant)<indexes>,
+  KEY category_id (category_id)<indexes>,
   FOREIGN KEY (item_id) REFERENCES `{items}` (id) ON DELETE CASCADE,
   FOREIGN KEY (category_id) REFERENCES `{categories}` (id) ON DELETE CASCADE
 """
@@ -157,11 +155,18 @@ def memu_schema(table_prefix: str, scope: Sequence[ScopeColumn]) -> Schema:
     """
     names = table_names(table_prefix)
     columns = "".join(f"\n  `{column.name}` {column.type} NULL," for column in scope)
-    indexes = "".join(f",\n  KEY `scope_{column.name}` (locus_tenant, `{column.name}`)" for column in scope)
+    keys = [f",\n  KEY `scope_{column.name}` (locus_tenant, `{column.name}`<more>)" for column in scope]
+    keys = keys or [",\n  KEY `locus_tenants` (locus_tenant<more>)"]
+    indexes = "".join(keys).replace("<more>", "")
+    marks = "".join(keys).replace("<more>", ", locus_dims, locus_mark")
     tables = tuple(
         Table(
             names[role],
-            definition.replace("<scope>", columns).replace("<indexes>", indexes).format_map(names) + _ENGINE,
+            definition.replace("<scope>", columns)
+            .replace("<indexes>", indexes)
+            .replace("<marks>", marks)
+            .format_map(names)
+            + _ENGINE,
         )
         for role, definition in _DEFINITIONS.items()
     )

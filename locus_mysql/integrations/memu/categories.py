@@ -33,7 +33,7 @@ class CategoryOperations(RecordOperations[MemoryCategory]):
         Raises:
             InvalidInput: The filter has an unknown field; a ValueError too.
         """
-        return self.where(where)
+        return (yield from self.where(where))
 
     def clear_categories(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, MemoryCategory]]:
         """Delete the categories that a filter describes, with their links; returns them.
@@ -41,7 +41,7 @@ class CategoryOperations(RecordOperations[MemoryCategory]):
         Args:
             where: See `list_categories`.
         """
-        return self.clear(where)
+        return (yield from self.clear(where))
 
     def get_or_create_category(
         self, *, name: str, description: str, embedding: list[float], user_data: dict[str, Any]

@@ -79,10 +79,8 @@ class MemuDatabase(SyncStore[MemuOperations]):
         self.categories = self.memory_category_repo.categories
         self.relations = self.category_item_repo.relations
 
-    def load_existing(self) -> None:
-        """Make or check the tables now, not at the first call. There is nothing to load."""
-        self._run(self._operations.check())
-
+    @blocking(MemuOperations.load_existing)
+    def load_existing(self) -> None: ...
     @blocking(MemuOperations.restore)
     def restore(self) -> None: ...
 
@@ -122,10 +120,8 @@ class AsyncMemuDatabase(AsyncStore[MemuOperations]):
         self.categories = self.memory_category_repo.categories
         self.relations = self.category_item_repo.relations
 
-    async def load_existing(self) -> None:
-        """Make or check the tables now, not at the first call. There is nothing to load."""
-        await self._run(self._operations.check())
-
+    @awaited(MemuOperations.load_existing)
+    def load_existing(self) -> None: ...
     @awaited(MemuOperations.restore)
     def restore(self) -> None: ...
 

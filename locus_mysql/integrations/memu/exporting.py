@@ -98,7 +98,7 @@ class MemuSource:
         """How many there are of the tenant, of any scope."""
         operations = self._operations
         engine, config = database.asynchronous, operations.config
-        await engine.run(operations.check(), operations.schema, config.ddl_mode)
+        await engine.run(operations.load_existing(), operations.schema, config.ddl_mode)
         return sum([await engine.run(operations.readers[role].count()) for role in _ROLES])
 
     async def page(self, database: Database, after: Any, limit: int) -> Page:
@@ -135,8 +135,16 @@ class MemuTarget:
     def read(self, content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """The role and the fields of a record."""
         role, record = record_of(content)
-        self._operations.accept(role, record)
+        self.check(role, record)
         return role, record
+
+    def check(self, role: str, record: Mapping[str, Any]) -> None:
+        """See that a record can be stored.
+
+        Raises:
+            InvalidInput: It cannot.
+        """
+        self._operations.accept(role, record)
 
     async def write(self, database: Database, contents: Sequence[Any], done: Tally) -> None:
         """Write records, and read them again to compare."""
@@ -153,7 +161,7 @@ class MemuTarget:
 
     async def _write(self, database: Database, contents: Sequence[tuple[str, dict[str, Any]]], done: Tally) -> None:
         engine, operations = database.asynchronous, self._operations
-        await engine.run(operations.check(), operations.schema, operations.config.ddl_mode)
+        await engine.run(operations.load_existing(), operations.schema, operations.config.ddl_mode)
         wanted: dict[str, dict[str, dict[str, Any]]] = {role: {} for role in _ROLES}
         for role, record in contents:
             wanted[role][record["id"]] = self._followed(role, record)

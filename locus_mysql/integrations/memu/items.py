@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from ...dialect.memu.conditions import Condition, equals, is_one_of
 from ...dialect.statement import Param
+from ...drivers.interface import Row
 from ...engine.operation import Batch, Duplicate, Operation, Outdated
 from ...errors import InvalidInput, NotFound
 from ...memories.arguments import check_count, encode_value
@@ -28,6 +29,9 @@ TOOL_KEYS = ("when_to_use", "metadata", "tool_calls")
 
 #: As much of a ``ref_id`` as is indexed.
 REF_INDEXED = 128
+
+#: Of so many known embeddings it is asked whether they have changed before it is asked what.
+FINGERPRINTED = 500
 
 _HASH = re.compile("[0-9a-f]{16}")
 
@@ -48,7 +52,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
         Args:
             item_id: Its id.
         """
-        return self.one(item_id)
+        return (yield from self.one(item_id))
 
     def list_items(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, MemoryItem]]:
         """The items that a filter describes, by their ids, oldest first.
@@ -59,7 +63,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
         Raises:
             InvalidInput: The filter has an unknown field; a ValueError too.
         """
-        return self.where(where)
+        return (yield from self.where(where))
 
     def clear_items(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, MemoryItem]]:
         """Delete the items that a filter describes, with their relations; returns them.
@@ -67,7 +71,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
         Args:
             where: See `list_items`.
         """
-        return self.clear(where)
+        return (yield from self.clear(where))
 
     def create_item(
         self,
@@ -244,27 +248,41 @@ class ItemOperations(RecordOperations[MemoryItem]):
             return []
         say_if_missing()
         query = Query(decode_vector(raw), "cosine")
-        pool, rows, now = yield from self._pool(len(query.values), condition)
+        if ranking == "similarity":
+            pool = yield from self._known(len(query.values), condition)
+            return nearest(query, pool, None, wanted)
+        pool, rows, now = yield from self._pool(len(query.values), condition, salience=True)
         factors = {
-            cast(str, id): 1.0 if ranking == "similarity" else salience_factor(count, last, now, recency_decay_days)
-            for id, _, count, last, *_ in rows
+            cast(str, id): salience_factor(count, last, now, recency_decay_days) for id, _, _, count, last in rows
         }
         return nearest(query, pool, factors, wanted)
 
-    def _pool(self, dims: int, condition: Condition) -> Operation[tuple[Pool, Sequence[tuple[object, ...]], datetime]]:
+    def _known(self, dims: int, condition: Condition) -> Operation[Pool]:
+        """The embeddings that fulfil a condition; of many, first only whether they are those that are known."""
+        known = self.store.pools.get((dims, condition))
+        if known is not None and len(known.ids) >= FINGERPRINTED:
+            (found,) = yield Batch.of(self.store.sql.fingerprint(self.tenant, dims, condition))
+            if tuple(map(int, cast(tuple[int, int, int], found.rows[0]))) == known.fingerprint:
+                return known
+        pool, _, _ = yield from self._pool(dims, condition, salience=False)
+        return pool
+
+    def _pool(
+        self, dims: int, condition: Condition, *, salience: bool
+    ) -> Operation[tuple[Pool, Sequence[Row], datetime]]:
         """The embeddings that fulfil a condition, the rows they were told by, and the server's time."""
         sql, key = self.store.sql, (dims, condition)
         known = self.store.pools.get(key)
-        marks = sql.marks(self.tenant, dims, condition, embeddings=known is None)
+        marks = sql.marks(self.tenant, dims, condition, embeddings=known is None, salience=salience)
         clock, found = yield Batch((sql.now(), marks), atomic=False)
         now = cast(datetime, clock.rows[0][0]).replace(tzinfo=UTC)
         rows = found.rows
         if known is None:
-            pool = Pool.of(dims, [cast(Embedded, (row[0], row[1], row[4])) for row in rows])
+            pool = Pool.of(dims, [cast(Embedded, (row[0], row[1], row[2])) for row in rows])
         else:
             places = known.places
             new = [cast(str, row[0]) for row in rows if places.get(cast(str, row[0]), (0, None))[1] != row[1]]
-            if not new and 2 * len(rows) >= len(places):
+            if not new and len(rows) == len(places):
                 return known, rows, now
             fresh: list[Embedded] = []
             if new:

@@ -114,7 +114,7 @@ class RecordOperations(Generic[R]):
 
     def load_existing(self) -> Operation[None]:
         """Make or check the tables. There is nothing to load: every answer comes from the database."""
-        return self.store.check()
+        yield from self.store.check()
 
     def find(self, condition: Condition) -> Operation[list[R]]:
         """The records that fulfil a condition, oldest first."""

@@ -6,9 +6,11 @@ import json
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import reduce
+from operator import xor
 from typing import Any, TypeAlias
 
 from ...memories.vectors.coding import decode_vector
@@ -30,39 +32,52 @@ class Pool:
     """Embeddings of one width.
 
     Args:
+        ids: Of the items, by place.
         places: The place of each item by its id, with the mark of its embedding.
         embeddings: By place, as they are stored.
+        fingerprint: How many items these are, and their marks XORed and added up: as marks are random, no other set of
+            items has it.
         matrix: The same as NumPy has them; None without it.
         norms: Their lengths.
     """
 
+    ids: Sequence[str]
     places: Mapping[str, tuple[int, int]]
     embeddings: Sequence[bytes]
+    fingerprint: tuple[int, int, int]
     matrix: Any = None
     norms: Any = None
 
     @classmethod
     def of(cls, dims: int, found: Sequence[Embedded]) -> Pool:
         """A pool of these ids, marks and embeddings."""
+        ids = [id for id, _, _ in found]
         places = {id: (place, mark) for place, (id, mark, _) in enumerate(found)}
         embeddings = [raw for _, _, raw in found]
+        fingerprint = _fingerprint(mark for _, mark, _ in found)
         if np is None:
-            return cls(places, embeddings)
+            return cls(ids, places, embeddings, fingerprint)
         matrix = np.frombuffer(b"".join(embeddings), dtype="<f4").reshape(len(found), dims)
-        return cls(places, (), matrix, np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64)))
+        return cls(
+            ids, places, (), fingerprint, matrix, np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
+        )
 
     def changed(self, dims: int, kept: Sequence[str], fresh: Sequence[Embedded]) -> Pool:
         """A pool of some of these items, and of new ones."""
         more = Pool.of(dims, fresh)
-        ids = (*kept, *more.places)
+        ids = [*kept, *more.ids]
         marks = (*(self.places[id][1] for id in kept), *(mark for _, mark in more.places.values()))
         places = {id: (place, mark) for place, (id, mark) in enumerate(zip(ids, marks, strict=True))}
+        fingerprint = _fingerprint(marks)
         old = [self.places[id][0] for id in kept]
         if self.matrix is None:
-            return Pool(places, [*(self.embeddings[place] for place in old), *more.embeddings])
+            embeddings = [*(self.embeddings[place] for place in old), *more.embeddings]
+            return Pool(ids, places, embeddings, fingerprint)
         return Pool(
+            ids,
             places,
             (),
+            fingerprint,
             np.concatenate([self.matrix[old], more.matrix]),
             np.concatenate([self.norms[old], more.norms]),
         )
@@ -112,23 +127,31 @@ class PoolCache:
                 self._pools.popitem(last=False)
 
 
-def nearest(query: Query, pool: Pool, factors: Mapping[str, float], wanted: int) -> list[tuple[str, float]]:
+def nearest(query: Query, pool: Pool, factors: Mapping[str, float] | None, wanted: int) -> list[tuple[str, float]]:
     """The items with the highest products of cosine and factor, best first; equals by their ids.
 
     Args:
         query: What is near.
         pool: The items.
-        factors: What the cosine of each is multiplied by, none below zero; items that are not here are left out.
+        factors: What the cosine of each is multiplied by, none below zero; items that are not here are left out. None
+            for 1 with all.
         wanted: At most so many.
     """
-    ids = [id for id in factors if id in pool.places]
-    if not ids or wanted < 1:
+    if factors is None:
+        places, weights = list(range(len(pool.ids))), [1.0] * len(pool.ids)
+    else:
+        known = [id for id in factors if id in pool.places]
+        places, weights = [pool.places[id][0] for id in known], [factors[id] for id in known]
+    if not places or wanted < 1:
         return []
-    if pool.matrix is not None and len(ids) > wanted:
-        ids = _candidates(query, pool, ids, factors, wanted)
-    cosines = _cosines(query, [pool.raw(pool.places[id][0]) for id in ids])
-    ranked = sorted(zip(ids, cosines, strict=True), key=lambda found: (-found[1] * factors[found[0]], found[0]))
-    return [(id, cosine * factors[id]) for id, cosine in ranked[:wanted]]
+    if pool.matrix is not None and len(places) > wanted:
+        chosen = _candidates(query, pool, places, weights, wanted)
+        places, weights = [places[index] for index in chosen], [weights[index] for index in chosen]
+    cosines = _cosines(query, [pool.raw(place) for place in places])
+    scores = [
+        (pool.ids[place], cosine * weight) for place, cosine, weight in zip(places, cosines, weights, strict=True)
+    ]
+    return sorted(scores, key=lambda found: (-found[1], found[0]))[:wanted]
 
 
 def salience_factor(count: object, last: object, now: datetime, recency_decay_days: float) -> float:
@@ -151,19 +174,18 @@ def salience_factor(count: object, last: object, now: datetime, recency_decay_da
     return math.log(max(times, 0) + 1) * decay
 
 
-def _candidates(query: Query, pool: Pool, ids: list[str], factors: Mapping[str, float], wanted: int) -> list[str]:
+def _candidates(query: Query, pool: Pool, chosen: list[int], factors: list[float], wanted: int) -> list[int]:
     """All that may be among the best: by products of 32-bit floats, and how far these may be off."""
-    places = np.fromiter((pool.places[id][0] for id in ids), dtype=np.int64, count=len(ids))
-    weights = np.fromiter((factors[id] for id in ids), dtype=np.float64, count=len(ids))
+    places, weights = np.asarray(chosen), np.asarray(factors)
     values = np.asarray(query.values, dtype=np.float32)
     lengths = pool.norms[places] * query.norm
     products = (pool.matrix @ values)[places].astype(np.float64)
-    cosines = np.divide(products, lengths, out=np.zeros(len(ids)), where=lengths > 0)
+    cosines = np.divide(products, lengths, out=np.zeros(len(chosen)), where=lengths > 0)
     slack = _ERROR_PER_DIMENSION * (len(values) + 8) * weights + 1e-300
     scores = cosines * weights
-    least = np.partition(scores - slack, len(ids) - wanted)[len(ids) - wanted]
-    kept = np.flatnonzero((scores + slack >= least) | ~np.isfinite(scores))
-    return [ids[place] for place in kept.tolist()]
+    least = np.partition(scores - slack, len(chosen) - wanted)[len(chosen) - wanted]
+    kept: list[int] = np.flatnonzero((scores + slack >= least) | ~np.isfinite(scores)).tolist()
+    return kept
 
 
 def _cosines(query: Query, embeddings: Sequence[bytes]) -> list[float]:
@@ -173,6 +195,11 @@ def _cosines(query: Query, embeddings: Sequence[bytes]) -> list[float]:
     for place, cosine in zip(directed, query.scores([embeddings[place] for place in directed]), strict=True):
         cosines[place] = cosine
     return cosines
+
+
+def _fingerprint(marks: Iterable[int]) -> tuple[int, int, int]:
+    all_marks = list(marks)
+    return len(all_marks), reduce(xor, all_marks, 0), sum(all_marks)
 
 
 def _json(text: object) -> Any:

@@ -87,9 +87,14 @@ RECORDS: Mapping[str, type[BaseRecord]] = {
 }
 
 
-@lru_cache(maxsize=256)  # records of two databases are equal only if they are of one class
 def scoped(user_model: type[BaseModel], record: type[R]) -> type[R]:
     """A kind of record with the fields of a user model, which has none of the record's."""
+    kind: type[R] = _scoped(user_model, record)
+    return kind
+
+
+@lru_cache(maxsize=256)  # records of two databases are equal only if they are of one class
+def _scoped(user_model: type[BaseModel], record: type[BaseRecord]) -> type[Any]:
     name = f"{user_model.__name__}{record.__name__}"
     return type(name, (user_model, record), {"model_config": ConfigDict(extra="allow"), "__module__": __name__})
 

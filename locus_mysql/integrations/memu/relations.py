@@ -31,7 +31,7 @@ class RelationOperations(RecordOperations[CategoryItem]):
         Raises:
             InvalidInput: The filter has an unknown field; a ValueError too.
         """
-        return self.find(self.store.scope.condition(self.role, where))
+        return (yield from self.find(self.store.scope.condition(self.role, where)))
 
     def link_item_category(self, item_id: str, cat_id: str, user_data: dict[str, Any]) -> Operation[CategoryItem]:
         """Have an item belong to a category; if it does already, the relation stays as it is. One round trip.
@@ -70,4 +70,4 @@ class RelationOperations(RecordOperations[CategoryItem]):
         Args:
             item_id: The item.
         """
-        return self.find(equals("item_id", id_of("item_id", item_id)))
+        return (yield from self.find(equals("item_id", id_of("item_id", item_id))))

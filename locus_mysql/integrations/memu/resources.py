@@ -31,7 +31,7 @@ class ResourceOperations(RecordOperations[Resource]):
         Raises:
             InvalidInput: The filter has an unknown field; a ValueError too.
         """
-        return self.where(where)
+        return (yield from self.where(where))
 
     def clear_resources(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, Resource]]:
         """Delete the resources that a filter describes, with the items made of them; returns the resources.
@@ -39,7 +39,7 @@ class ResourceOperations(RecordOperations[Resource]):
         Args:
             where: See `list_resources`.
         """
-        return self.clear(where)
+        return (yield from self.clear(where))
 
     def create_resource(
         self,

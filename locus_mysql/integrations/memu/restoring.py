@@ -27,6 +27,10 @@ _OPTIONAL = frozenset(("caption", "resource_id", "summary"))
 class MemuOperations(MemuStore):
     """What is shared, and what is of no one repository."""
 
+    def load_existing(self) -> Operation[None]:
+        """Make or check the tables now, not at the first call. There is nothing to load."""
+        yield from self.check()
+
     def restore(
         self,
         *,

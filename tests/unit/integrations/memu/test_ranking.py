@@ -73,6 +73,7 @@ def test_a_changed_pool_is_one_made_anew(
         changed = pool.changed(3, kept, fresh)
         expected = {id: (mark, raw) for id, mark, raw in rows(vectors) if id in kept}
         expected |= {id: (mark, raw) for id, mark, raw in fresh}
+        assert changed.fingerprint[0] == len(expected) == len(changed.ids)
         assert {id: (mark, changed.raw(place)) for id, (place, mark) in changed.places.items()} == expected
 
 
