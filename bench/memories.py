@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import os
 import random
 import statistics
 import sys
@@ -79,7 +80,9 @@ Way: TypeAlias = Callable[[Any], Any] | _Prepared
 
 def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
     """Measure every size and width, and recall; ``quick``: a few rounds of a thousand items."""
-    result: dict[str, Any] = {"environment": environment(dsn, Peers()), "missing": {}, "sizes": {}, "recall": {}}
+    load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
+    facts = {**environment(dsn, Peers()), "load before it": f"{load} processes on the average of 1, 5 and 15 minutes"}
+    result: dict[str, Any] = {"environment": facts, "missing": {}, "sizes": {}, "recall": {}}
     with ExitStack() as stack:
         try:
             postgresql = stack.enter_context(VectorPostgreSQL.start(_say))
@@ -118,8 +121,9 @@ def _at_size(dsn: str, postgresql: PrivateServer | None, size: int, dims: int, r
             pg = stack.enter_context(_pgmemory(postgresql, vectors))
             told["pgmemory_built_s"] = pg.built_s
             ways |= {PGMEMORY: pg.search, PUT_PG: pg.put, GET_PG: pg.get}
-        times = _in_rounds(ways, asked, rounds)
-    return told | {"ms": {name: _typical(taken) for name, taken in times.items()}}
+        for unit, taken in zip(("ms", "processor_ms"), _in_rounds(ways, asked, rounds), strict=True):
+            told[unit] = {name: _typical(one) for name, one in taken.items()}
+    return told
 
 
 def fill(store: SyncMemoryStore, vectors: Any) -> None:
@@ -222,10 +226,14 @@ def _in_loops(cursor: Any, query: Any) -> list[tuple[float, int]]:
     return sorted(scored, reverse=True)[:WANTED]
 
 
-def _in_rounds(ways: Mapping[str, Way], asked: Any, rounds: int) -> dict[str, list[float]]:
-    """Milliseconds of each way, in an order shuffled anew each round; one that takes long has fewer rounds."""
+def _in_rounds(ways: Mapping[str, Way], asked: Any, rounds: int) -> tuple[dict[str, list[float]], ...]:
+    """Milliseconds of each way, and those of this process' processor time.
+
+    The order is shuffled anew each round; a way that takes long has fewer rounds.
+    """
     source, order = random.Random(4), list(ways)
     times: dict[str, list[float]] = {name: [] for name in ways}
+    work: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(rounds + 2):
         source.shuffle(order)
         for name in order:
@@ -234,10 +242,12 @@ def _in_rounds(ways: Mapping[str, Way], asked: Any, rounds: int) -> dict[str, li
             way, query = ways[name], asked[number]
             call = way.prepare(query) if isinstance(way, _Prepared) else partial(way, query)
             began = time.perf_counter()
+            worked = time.process_time()
             call()
             if number >= 2 or name in (LOOPS, FETCHED):  # the first two rounds warm up
                 times[name].append((time.perf_counter() - began) * 1000)
-    return times
+                work[name].append((time.process_time() - worked) * 1000)
+    return times, work
 
 
 def _typical(times: list[float]) -> float:
@@ -370,6 +380,8 @@ def table(result: dict[str, Any]) -> str:
         ]
         heading = ["", *(f"{int(size):,} items" for size in sizes)]
         parts += [f"{int(dims):,} dimensions, lower quartiles, ms", markdown_table(heading, rows)]
+        rows = [[name, *(_shown(one["processor_ms"].get(name)) for one in sizes.values())] for name in names]
+        parts += [f"{int(dims):,} dimensions, the client's processor time, ms", markdown_table(heading, rows)]
     rows = [[name, f"{share:.4f}"] for name, share in result["recall"].items()]
     parts += ["Part of the ten nearest that a cold search finds", markdown_table(["among", "recall@10"], rows)]
     parts += [f"Left out: {name}: {reason}" for name, reason in result["missing"].items()]

@@ -10,8 +10,7 @@ from __future__ import annotations
 import pickle
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ..engine.at_fork import tell_at_fork
 from .coding.codec import EncodedState
@@ -28,8 +27,7 @@ THREADS_UNPACKED = 200
 ThreadKey: TypeAlias = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class KeptState:
+class KeptState(NamedTuple):
     """A thread's newest state, kept to be loaded and continued.
 
     Args:
@@ -50,8 +48,7 @@ class KeptState:
         return len(self.encoded.head) + size_bytes(self.hashed) + self.memo_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """What is known of one thread as it was at one version.
 
     Args:
@@ -80,6 +77,10 @@ class Snapshot:
             return None
         return Held(self.newest, self.state.hashed, self.state.encoded)
 
+    def with_state(self, state: KeptState | None, stamp: int) -> Snapshot:
+        """The same with this state and stamp."""
+        return Snapshot(self.lineages, self.newest, self.version, self.shared, state, stamp)
+
     def lineage_for(self, hashed: HashedLogs) -> Lineage:
         """The lineage that a state with these logs most likely goes on from; empty if none is known."""
         if len(self.lineages) < 2:
@@ -95,14 +96,14 @@ class Snapshot:
         if version != self.version:  # the lineages known before may be gone
             return Snapshot((lineage,), lineage, version, None if self.version is None else True, state)
         if state.memo is None and self.state is not None:
-            state = replace(state, memo=self.state.memo, memo_bytes=self.state.memo_bytes)
+            state = state._replace(memo=self.state.memo, memo_bytes=self.state.memo_bytes)
         return Snapshot(self._with(lineage), lineage, version, False, state)
 
     def after_loading(self, lineage: Lineage, version: bytes) -> Snapshot:
         """The thread as it was when one of its checkpoints was read."""
         if version != self.version:
             return Snapshot((lineage,), (), version)
-        return replace(self, lineages=self._with(lineage))
+        return self._replace(lineages=self._with(lineage))
 
     def after_delete(self, seq: int, version: bytes | None) -> Snapshot:
         """The thread without one checkpoint.
@@ -114,7 +115,7 @@ class Snapshot:
         kept = tuple(lineage for lineage in self.lineages if lineage[0].seq != seq)
         if self.newest and self.newest[0].seq == seq:
             return Snapshot(kept, (), version or self.version, self.shared)
-        return replace(self, lineages=kept, version=version or self.version)
+        return self._replace(lineages=kept, version=version or self.version)
 
     def _with(self, lineage: Lineage) -> tuple[Lineage, ...]:
         others = tuple(other for other in self.lineages if other[0].token != lineage[0].token)
@@ -161,7 +162,7 @@ class ThreadMemory:
             if state is None:
                 return known
             self._states.move_to_end(key)
-            return replace(known, state=state)
+            return known.with_state(state, known.stamp)
 
     def remember(self, key: ThreadKey, before: Snapshot, after: Snapshot) -> None:
         """Remember a snapshot in place of the one that an operation began with.
@@ -195,7 +196,7 @@ class ThreadMemory:
                 return
             unchanged = known.stamp == before.stamp
             state = self._states.get(key)
-            known = replace(known, state=state)
+            known = known._replace(state=state)
             self._put(key, known.after_delete(-1 if seq is None else seq, version if unchanged else None))
 
     def forget(self, key: ThreadKey, before: Snapshot | None = None) -> None:
@@ -227,8 +228,9 @@ class ThreadMemory:
 
     def _put(self, key: ThreadKey, snapshot: Snapshot) -> None:
         self._stamps += 1
-        self._packed.pop(key, None)
-        self._threads[key] = replace(snapshot, state=None, stamp=self._stamps)
+        if self._packed:
+            self._packed.pop(key, None)
+        self._threads[key] = snapshot.with_state(None, self._stamps)
         self._threads.move_to_end(key)
         while len(self._threads) > self._unpacked:
             oldest, unused = self._threads.popitem(last=False)
@@ -237,9 +239,10 @@ class ThreadMemory:
             forgotten, _ = self._packed.popitem(last=False)
             self._drop_state(forgotten)
         self._drop_state(key)
-        if snapshot.state is not None and snapshot.state.size_bytes <= self._limit_bytes:
+        size_bytes = 0 if snapshot.state is None else snapshot.state.size_bytes
+        if snapshot.state is not None and size_bytes <= self._limit_bytes:
             self._states[key] = snapshot.state
-            self._states_bytes += snapshot.state.size_bytes
+            self._states_bytes += size_bytes
             while self._states_bytes > self._limit_bytes:
                 self._drop_state(next(iter(self._states)))
 

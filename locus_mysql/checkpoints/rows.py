@@ -23,7 +23,7 @@ def assemble_rows(
     rows: Sequence[Sequence[Any]], thread_id: str, held: Held | None = None
 ) -> tuple[EncodedState, Lineage]:
     """A state and its lineage, from rows that begin with seq, token and payload, newest first. See `delta.assemble`."""
-    return assemble([StoredRow(*row[:3]) for row in rows], thread_id, held)
+    return assemble([StoredRow(row[0], row[1], row[2]) for row in rows], thread_id, held)
 
 
 def rows_since(found: Sequence[Sequence[Any]], held: Held) -> list[StoredRow]:

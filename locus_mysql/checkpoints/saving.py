@@ -254,9 +254,10 @@ class SavingOperations(CleaningOperations):
             known = yield from self._load_newest_known(tenant, thread_id, before)
             self.counters.look_up(hit=known is not None and before.held is not None)
             return known or (yield from self._load_newest(tenant, thread_id, before))
-        one = self.sql.loading.named(tenant, thread_id, check_checkpoint_id(checkpoint_id))
-        every = self.sql.loading.all_rows(tenant, thread_id, checkpoint_id)
-        rows = yield from self._read(one, every)
+        (found,) = yield Batch.of(self.sql.loading.named(tenant, thread_id, check_checkpoint_id(checkpoint_id)))
+        rows: Sequence[Row] | None = rows_of(found.rows[0]) if found.rows else ()
+        if rows is None:
+            rows = yield from self._read_all(tenant, thread_id, checkpoint_id)
         if not rows:
             return None
         state, lineage = assemble_rows(rows, thread_id)
@@ -270,8 +271,10 @@ class SavingOperations(CleaningOperations):
 
     def _load_newest(self, tenant: str, thread_id: str, before: Snapshot) -> Operation[LoadedRow | None]:
         """The newest state, whatever this process knows of the thread."""
-        every = self.sql.loading.all_rows(tenant, thread_id, None)
-        rows = yield from self._read(self.sql.loading.newest(tenant, thread_id), every)
+        (found,) = yield Batch.of(self.sql.loading.newest(tenant, thread_id))
+        rows: Sequence[Row] | None = rows_of(found.rows[0]) if found.rows else ()
+        if rows is None:
+            rows = yield from self._read_all(tenant, thread_id, None)
         if not rows:
             self.memory.forget((tenant, thread_id), before)
             return None
@@ -289,14 +292,10 @@ class SavingOperations(CleaningOperations):
         self._remember_newest(tenant, thread_id, before, state, lineage, cast(bytes, found.rows[0][0]))
         return state, lineage[0].token
 
-    def _read(self, one: Statement, every: Statement) -> Operation[Sequence[Row]]:
-        """A checkpoint's rows by the statement that reads a few of them, or else by the one that reads every one."""
-        (found,) = yield Batch.of(one)
-        rows: Sequence[Row] | None = rows_of(found.rows[0]) if found.rows else ()
-        if rows is None:
-            (found,) = yield Batch.of(every)
-            rows = found.rows
-        return rows
+    def _read_all(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Operation[Sequence[Row]]:
+        """A checkpoint's rows, or the newest's, however many, where the statement that reads a few does not do."""
+        (found,) = yield Batch.of(self.sql.loading.all_rows(tenant, thread_id, checkpoint_id))
+        return found.rows
 
     def _load_newest_known(self, tenant: str, thread_id: str, before: Snapshot) -> Operation[LoadedRow | None]:
         """The newest state, if what this process knows of the thread is enough to tell it."""

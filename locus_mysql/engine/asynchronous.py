@@ -54,6 +54,8 @@ class AsyncEngine:
             threading.Lock()
         )  # guards _pools: the event loops of other threads open pools of their own at the same time
         self._ready: set[tuple[Schema, DDLMode]] = set()
+        # The one asked for last, told by identity: to look a schema up is to hash all of it.
+        self._last: tuple[Schema | None, DDLMode] = (None, "create")
         self._reached = False
         tell_at_fork(self)
 
@@ -68,9 +70,12 @@ class AsyncEngine:
         Raises:
             LocusMySQLError: Its message says what to do.
         """
-        if schema is not None and (schema, ddl_mode) not in self._ready:
-            await self._drive(ensure_schema(self._config, schema, ddl_mode))
-            self._ready.add((schema, ddl_mode))
+        last_schema, last_mode = self._last
+        if schema is not None and (schema is not last_schema or ddl_mode != last_mode):
+            if (schema, ddl_mode) not in self._ready:
+                await self._drive(ensure_schema(self._config, schema, ddl_mode))
+                self._ready.add((schema, ddl_mode))
+            self._last = schema, ddl_mode
         return await self._drive(operation)
 
     @property

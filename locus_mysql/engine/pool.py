@@ -13,10 +13,9 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
-from typing import Generic, TypeGuard, TypeVar
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Generic, NamedTuple, TypeGuard, TypeVar
 
 from ..config import ConnectionOptions
 from ..drivers.interface import AsyncConnection, ConnectionLost, Driver, DriverError, ServerError, SyncConnection
@@ -39,13 +38,20 @@ _REAP_AFTER_S = 0.05
 C = TypeVar("C", SyncConnection, AsyncConnection)
 
 
-@dataclass(frozen=True, slots=True)
-class Kept(Generic[C]):
+class Kept(NamedTuple, Generic[C]):
     """An open connection."""
 
     connection: C
     opened_at: float
     idle_since: float
+
+
+class Lent(NamedTuple, Generic[C]):
+    """A connection that somebody has, when it was opened, and the generation of the pool then."""
+
+    connection: C
+    opened_at: float
+    generation: int
 
 
 class IdleConnections(Generic[C]):
@@ -64,10 +70,10 @@ class IdleConnections(Generic[C]):
     def take(self) -> tuple[Kept[C] | None, bool, list[Kept[C]]]:
         """The connection last used, whether to ping it, and connections that are too old to be used again."""
         now = self._clock()
-        fresh = [kept for kept in self._kept if not self._is_stale(kept, now)]
         stale = [kept for kept in self._kept if self._is_stale(kept, now)]
-        best = fresh.pop() if fresh else None
-        self._kept = fresh
+        if stale:
+            self._kept = [kept for kept in self._kept if kept not in stale]
+        best = self._kept.pop() if self._kept else None
         return best, best is not None and now - best.idle_since > PING_AFTER_S, stale
 
     def put(self, connection: C, opened_at: float) -> None:
@@ -145,15 +151,14 @@ class SyncPool:
         self._driver = driver
         self._topology = topology or Topology(config.endpoints)
         self._watch = SyncWatch(self._look_for_another) if self._topology.several else None
-        self._free = threading.BoundedSemaphore(config.pool_size)
         self._lock = threading.Lock()
+        self._freed = threading.Condition(self._lock)
         self._watched = False
         self._generation = 0
         self.reached = False
 
-    @contextmanager
-    def connection(self, *, tested: bool = False) -> Iterator[SyncConnection]:
-        """Lend a connection.
+    def connection(self, *, tested: bool = False) -> SyncLoan:
+        """Lend a connection to a block.
 
         Args:
             tested: Ping it first, however briefly it was idle.
@@ -162,29 +167,42 @@ class SyncPool:
             PoolTimeout: None became free in time.
             DriverError: None could be opened.
         """
+        return SyncLoan(self, tested=tested)
+
+    def borrow(self, *, tested: bool) -> Lent[SyncConnection]:
+        """Take a connection; it must be given back. Raises as `connection` does."""
         self._wait_for_a_place()
         try:
             generation = self._generation
             connection, opened_at = self._checked(tested=tested)
-            try:
+            if self._watch is not None:
                 self._begin(connection)
-                try:
-                    yield connection
-                finally:
-                    self._end(connection)
-                    self._counters.add(connection)
-            except BaseException as error:
+        except BaseException:
+            self._leave()
+            raise
+        return Lent(connection, opened_at, generation)
+
+    def give_back(self, lent: Lent[SyncConnection], error: BaseException | None) -> None:
+        """Take a connection back.
+
+        Args:
+            lent: What was borrowed.
+            error: By which its user ended, if by one.
+        """
+        connection, opened_at, generation = lent
+        try:
+            if self._watch is not None:
+                self._end(connection)
+            self._counters.add(connection)
+            if error is not None:
                 self._take_back_after(error, connection, opened_at, generation)
-                raise
-            if generation == self._generation:
+            elif generation == self._generation:
                 with self._lock:
                     self._keep(connection, opened_at)
             else:
                 connection.close()
         finally:
-            with self._lock:
-                self._in_use -= 1
-            self._free.release()
+            self._leave()
 
     def state(self) -> PoolState:
         """What the pool has now."""
@@ -209,17 +227,25 @@ class SyncPool:
                 one.connection.abort()
 
     def _wait_for_a_place(self) -> None:
-        if not self._free.acquire(blocking=False):
-            with self._lock:
-                self._waiting += 1
-            try:
-                if not self._free.acquire(timeout=self._config.pool_timeout_s):
-                    raise pool_timeout(self._config)
-            finally:
-                with self._lock:
-                    self._waiting -= 1
+        size = self._config.pool_size
         with self._lock:
+            if self._in_use >= size:
+                self._waiting += 1
+                try:
+                    if not self._freed.wait_for(lambda: self._in_use < size, self._config.pool_timeout_s):
+                        raise pool_timeout(self._config)
+                except BaseException:
+                    self._freed.notify()  # the word that a place is free may have been for this thread
+                    raise
+                finally:
+                    self._waiting -= 1
             self._in_use += 1
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._in_use -= 1
+            if self._waiting:
+                self._freed.notify()
 
     def reap(self) -> float | None:
         """See `reaper.Reaped.reap`."""
@@ -267,9 +293,10 @@ class SyncPool:
         while True:
             with self._lock:
                 kept, doubtful, stale = self._idle.take()
-            for one in stale:
-                one.connection.close()
-            log_closed((one.connection for one in stale), TOO_OLD)
+            if stale:
+                for one in stale:
+                    one.connection.close()
+                log_closed((one.connection for one in stale), TOO_OLD)
             if kept is None:
                 return self._open(), self._idle.now()
             if not (doubtful or tested):
@@ -356,31 +383,43 @@ class AsyncPool:
         self._generation = 0
         self.reached = False
 
-    @asynccontextmanager
-    async def connection(self, *, tested: bool = False) -> AsyncIterator[AsyncConnection]:
+    def connection(self, *, tested: bool = False) -> AsyncLoan:
         """As `SyncPool.connection`."""
+        return AsyncLoan(self, tested=tested)
+
+    async def borrow(self, *, tested: bool) -> Lent[AsyncConnection]:
+        """As `SyncPool.borrow`."""
         await self._wait_for_a_place()
         self._in_use += 1
         try:
             generation = self._generation
             connection, opened_at = await self._checked(tested=tested)
-            try:
+            if self._watch is not None:
                 self._begin(connection)
-                try:
-                    yield connection
-                finally:
-                    self._end(connection)
-                    self._counters.add(connection)
-            except BaseException as error:
+        except BaseException:
+            self._leave()
+            raise
+        return Lent(connection, opened_at, generation)
+
+    async def give_back(self, lent: Lent[AsyncConnection], error: BaseException | None) -> None:
+        """As `SyncPool.give_back`."""
+        connection, opened_at, generation = lent
+        try:
+            if self._watch is not None:
+                self._end(connection)
+            self._counters.add(connection)
+            if error is not None:
                 self._take_back_after(error, connection, opened_at, generation)
-                raise
-            if generation == self._generation:
+            elif generation == self._generation:
                 self._keep(connection, opened_at)
             else:
                 await connection.close()
         finally:
-            self._in_use -= 1
-            self._free.release()
+            self._leave()
+
+    def _leave(self) -> None:
+        self._in_use -= 1
+        self._free.release()
 
     def state(self) -> PoolState:
         """What the pool has now. Any thread may ask."""
@@ -480,9 +519,10 @@ class AsyncPool:
     async def _checked(self, *, tested: bool) -> tuple[AsyncConnection, float]:
         while True:
             kept, doubtful, stale = self._idle.take()
-            for one in stale:
-                await one.connection.close()
-            log_closed((one.connection for one in stale), TOO_OLD)
+            if stale:
+                for one in stale:
+                    await one.connection.close()
+                log_closed((one.connection for one in stale), TOO_OLD)
             if kept is None:
                 return await self._open(), self._idle.now()
             if not (doubtful or tested):
@@ -532,6 +572,47 @@ class AsyncPool:
         for one in self._watch.calls.waiting():
             if one.endpoint == silent.endpoint:
                 one.abort()
+
+
+class SyncLoan:
+    """A block that has a connection of a pool; made by `SyncPool.connection`.
+
+    As a class it takes a call less to enter and to leave than a generator would, and every call of a store has one.
+
+    Args:
+        pool: The pool.
+        tested: See `SyncPool.connection`.
+    """
+
+    __slots__ = ("_lent", "_pool", "_tested")
+
+    def __init__(self, pool: SyncPool, *, tested: bool) -> None:
+        self._pool = pool
+        self._tested = tested
+
+    def __enter__(self) -> SyncConnection:
+        self._lent = self._pool.borrow(tested=self._tested)
+        return self._lent.connection
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._pool.give_back(self._lent, error)
+
+
+class AsyncLoan:
+    """As `SyncLoan`, in a task."""
+
+    __slots__ = ("_lent", "_pool", "_tested")
+
+    def __init__(self, pool: AsyncPool, *, tested: bool) -> None:
+        self._pool = pool
+        self._tested = tested
+
+    async def __aenter__(self) -> AsyncConnection:
+        self._lent = await self._pool.borrow(tested=self._tested)
+        return self._lent.connection
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        await self._pool.give_back(self._lent, error)
 
 
 def _reap(reference: weakref.ref[AsyncPool]) -> None:

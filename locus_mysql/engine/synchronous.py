@@ -42,6 +42,8 @@ class SyncEngine:
         self._open_pools()
         self._abandoned: list[object] = []
         self._ready: set[tuple[Schema, DDLMode]] = set()
+        # The one asked for last, told by identity: to look a schema up is to hash all of it.
+        self._last: tuple[Schema | None, DDLMode] = (None, "create")
         tell_at_fork(self)
 
     def run(self, operation: Operation[T], schema: Schema | None = None, ddl_mode: DDLMode = "create") -> T:
@@ -55,9 +57,12 @@ class SyncEngine:
         Raises:
             LocusMySQLError: Its message says what to do.
         """
-        if schema is not None and (schema, ddl_mode) not in self._ready:
-            self._drive(ensure_schema(self._config, schema, ddl_mode))
-            self._ready.add((schema, ddl_mode))
+        last_schema, last_mode = self._last
+        if schema is not None and (schema is not last_schema or ddl_mode != last_mode):
+            if (schema, ddl_mode) not in self._ready:
+                self._drive(ensure_schema(self._config, schema, ddl_mode))
+                self._ready.add((schema, ddl_mode))
+            self._last = schema, ddl_mode
         return self._drive(operation)
 
     @property

@@ -8,7 +8,7 @@ from typing import cast
 from ..dialect.memories.care import KEPT_IN
 from ..dialect.memories.dialect import MemoryDialect
 from ..engine.operation import Batch, Operation
-from .writing import REMOVED_KEPT_US, ItemKey, WritingOperations
+from .writing import CODES_AT_ONCE, REMOVED_KEPT_US, ItemKey, WritingOperations
 
 #: How much one transaction removes.
 AT_ONCE = 500
@@ -96,8 +96,7 @@ class CaringOperations:
             (found,) = yield Batch.of(self.sql.vectors.removed(tenant, age_us, AT_ONCE))
             before = removed
             for owner, path in found.rows:
-                scope, _ = self.sql.vectors.purge(cast(str, owner), cast(bytes, path), age_us)
-                some = self.sql.care.purge_some(cast(str, owner), cast(bytes, path), 10 * AT_ONCE)
-                removed += (yield Batch((scope, some)))[1].affected
+                purge = self.sql.vectors.purge(cast(str, owner), cast(bytes, path), age_us, CODES_AT_ONCE)
+                removed += (yield Batch(purge))[1].affected
             if removed == before:
                 return removed

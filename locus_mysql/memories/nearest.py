@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from heapq import nsmallest
-from itertools import islice
+from heapq import nlargest, nsmallest
+from itertools import chain, islice
+from math import ceil
 from typing import cast
 
 from ..dialect import Statement
@@ -19,16 +20,20 @@ from .vectors.cache import KnownRange, VectorCache
 from .vectors.coding import signs_of
 from .vectors.numeric import say_if_missing
 from .vectors.scoring import Query
-from .vectors.table import CodeTable, VectorKey
+from .vectors.table import Candidate, CodeTable
 from .writing import ItemKey
 
 #: A cold search ranks this many, the nearest by signs, by their embeddings; or so many for each item wanted.
 RERANKED, RERANKED_FOR_EACH = 500, 4
 
-#: A warm search compares exactly so many at first, and so many for each item wanted.
+#: A warm search compares exactly so many at first, and so many for each item wanted; or fewer if codes tell enough.
 CANDIDATES, CANDIDATES_FOR_EACH = 16, 4
 
-#: Of the candidates, the items of so many more than are wanted are read at once; codes are seldom wrong by more ranks.
+#: Of those that codes leave as possible hits beyond the wanted ones, so many are compared at first.
+NEEDED = 0.75
+
+#: Of the candidates, the items of so many more than are wanted, or of a quarter more, are read at once: by more ranks
+#: codes are seldom wrong.
 READ_BESIDE = 6
 
 #: Of so many namespaces what changed is asked for in one batch; if more did, the range is loaded anew.
@@ -142,13 +147,15 @@ class NearestOperations:
         while True:
             with known.lock:
                 candidates = known.table.best(query)
-                first = list(islice(candidates, CANDIDATES_FOR_EACH * wanted + CANDIDATES))
+                some = list(islice(candidates, CANDIDATES_FOR_EACH * wanted + CANDIDATES))
                 stamps = dict(known.stamps)
+            first = some if condition.sql else some[: _needed(some, wanted)]
+            candidates = chain(some[len(first) :], candidates)
             few = len(stamps) <= NAMESPACES_ASKED
             changes = [self.sql.vectors.changes(tenant, path, stamp) for path, stamp in stamps.items() if few]
             compared = _Compared(query, min_score)
-            vectors = compared.ask_vectors(self.sql, tenant, [key for key, _ in first])
-            likely = [key[:2] for key, _ in (first if condition.sql else first[: wanted + READ_BESIDE])]
+            vectors = compared.ask_vectors(self.sql, tenant, first)
+            likely = [one.key[:2] for one in (first if condition.sql else first[: _likely(wanted)])]
             items = compared.ask_items(self.sql, tenant, likely, condition)
             scopes = self.sql.vectors.scopes(tenant, where)
             results = yield Batch((scopes, *changes, *vectors, *items), atomic=False)
@@ -158,7 +165,7 @@ class NearestOperations:
                 continue
             answers = results[1 + len(changes) :]
             compared.take(answers[: len(vectors)], answers[len(vectors) :])
-            bound = first[-1][1] if first else 0.0
+            bound = first[-1].bound if first else 0.0
             while True:
                 best = compared.best(wanted)
                 unread = [key for key, _ in best if key not in compared.rows]
@@ -167,12 +174,12 @@ class NearestOperations:
                 more = [] if enough else list(islice(candidates, 3 * compared.count))
                 if not more and not unread:
                     return [MemoryHit(item_of(compared.rows[key]), score) for key, score in best]
-                vectors = compared.ask_vectors(self.sql, tenant, [key for key, _ in more])
-                likely = [*unread, *(key[:2] for key, _ in more if condition.sql)]
+                vectors = compared.ask_vectors(self.sql, tenant, more)
+                likely = [*unread, *(one.key[:2] for one in more if condition.sql)]
                 items = compared.ask_items(self.sql, tenant, likely, condition)
                 results = yield Batch((*vectors, *items), atomic=False)
                 compared.take(results[: len(vectors)], results[len(vectors) :])
-                bound = more[-1][1] if more else bound
+                bound = more[-1].bound if more else bound
 
     def _catch_up(
         self,
@@ -262,6 +269,21 @@ class NearestOperations:
         return {(cast(bytes, row[0]), cast(bytes, row[1])): row for result in results for row in result.rows}
 
 
+def _needed(some: Sequence[Candidate], wanted: int) -> int:
+    """How many of these to compare at first: all if any of them may be a hit."""
+    if len(some) < wanted:
+        return len(some)
+    floor = nlargest(wanted, (one.floor for one in some))[-1]
+    possible = sum(one.bound >= floor for one in some)
+    needed = wanted + ceil(NEEDED * (possible - wanted))
+    return len(some) if possible == len(some) else max(needed, _likely(wanted))
+
+
+def _likely(wanted: int) -> int:
+    """How many of the first candidates are likely to have the wanted hits among them."""
+    return wanted + max(READ_BESIDE, wanted // 4)
+
+
 class _Compared:
     """What a search knows of its candidates so far.
 
@@ -278,10 +300,10 @@ class _Compared:
         self._scores: dict[ItemKey, float] = {}
         self._asked: set[ItemKey] = set()
 
-    def ask_vectors(self, sql: MemoryDialect, tenant: str, keys: Sequence[VectorKey]) -> tuple[Statement, ...]:
+    def ask_vectors(self, sql: MemoryDialect, tenant: str, candidates: Sequence[Candidate]) -> tuple[Statement, ...]:
         """The statements for embeddings."""
-        self.count += len(keys)
-        return sql.vectors.exact(tenant, keys)
+        self.count += len(candidates)
+        return sql.vectors.exact(tenant, [one.key for one in candidates])
 
     def ask_items(
         self, sql: MemoryDialect, tenant: str, keys: Iterable[ItemKey], condition: Condition

@@ -34,6 +34,9 @@ BATCH_LIMIT = 10_000
 #: For how long codes of removed embeddings are kept for caches, in microseconds.
 REMOVED_KEPT_US = 3_600_000_000
 
+#: How many of these one transaction removes.
+CODES_AT_ONCE = 5_000
+
 
 @dataclass(frozen=True, slots=True)
 class NewItem:
@@ -166,7 +169,7 @@ class WritingOperations:
         """Remove what tells caches of embeddings that were removed long ago; returns from how many namespaces."""
         (found,) = yield Batch.of(self.sql.vectors.removed(tenant, age_us, limit))
         for owner, path in found.rows:
-            yield Batch(self.sql.vectors.purge(cast(str, owner), cast(bytes, path), age_us))
+            yield Batch(self.sql.vectors.purge(cast(str, owner), cast(bytes, path), age_us, CODES_AT_ONCE))
         return len(found.rows)
 
     def _remove_expired(self, tenant: str, keys: Sequence[ItemKey]) -> Operation[int]:

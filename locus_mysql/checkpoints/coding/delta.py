@@ -21,7 +21,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
@@ -43,8 +43,7 @@ _LENGTHS = struct.Struct("<II")
 _DIGEST_HEX = frozenset({0, 32})
 
 
-@dataclass(frozen=True, slots=True)
-class Ancestor:
+class Ancestor(NamedTuple):
     """A stored state that a new one may build on."""
 
     seq: int
@@ -82,8 +81,7 @@ class Delta:
     discontinued: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRow:
+class StoredRow(NamedTuple):
     """A row of a lineage as the database gives it; without its payload where that is held already."""
 
     seq: int
@@ -319,7 +317,7 @@ def _choose_base(lineage: Lineage) -> tuple[Ancestor | None, int]:
 def _side_branch(lineage: Lineage) -> Lineage:
     """The lineage as a provisional state sees it: positions count from the newest lasting state."""
     roots = lasting(lineage)
-    return lineage[: len(lineage) - len(roots)] + tuple(replace(root, position=0) for root in roots[:1])
+    return lineage[: len(lineage) - len(roots)] + tuple(root._replace(position=0) for root in roots[:1])
 
 
 def _continued(hashed: HashedLogs, ancestor: Ancestor | None) -> dict[str, int]:

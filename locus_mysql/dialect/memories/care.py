@@ -44,15 +44,6 @@ AFTER = " AND (y.path > %s OR (y.path = %s AND y.item_key > %s))"
 
 REMOVE_LOOSE_SIGNS = "DELETE s FROM {signs} s WHERE (s.tenant, s.path, s.item_key) IN (<keys>)" + GONE.replace("?", "s")
 
-# Behind `purge_scope`, in its transaction. Relies on the index changes.
-PURGE_SOME = """
-DELETE FROM {codes}
- WHERE tenant = %s AND path = %s AND code IS NULL
-   AND stamp <= (SELECT s.purged FROM {scopes} s WHERE s.tenant = %s AND s.path = %s)
- ORDER BY stamp
- LIMIT %s
-"""
-
 
 class CareStatements(MemoryStatements):
     """Counting and removing what nobody needs."""
@@ -83,7 +74,3 @@ class CareStatements(MemoryStatements):
     def remove_loose_signs(self, tenant: str, keys: Sequence[tuple[bytes, bytes]]) -> tuple[Statement, ...]:
         """Remove the signs of those of these items that are not there. The scopes must be locked."""
         return self.over_keys(REMOVE_LOOSE_SIGNS, tenant, keys)
-
-    def purge_some(self, tenant: str, path: bytes, limit: int) -> Statement:
-        """Remove some of what tells of embeddings removed long ago, as far as the scope says."""
-        return Statement(self._text(PURGE_SOME), (tenant, path, tenant, path, limit))

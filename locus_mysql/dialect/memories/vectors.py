@@ -104,7 +104,7 @@ ALL_CODES = (
 SIZE = "SELECT COUNT(*) FROM {signs} s WHERE s.tenant = %s<range>"
 
 # Remove the codes of embeddings that were removed long ago: a cache that has not looked since loads anew. Takes the
-# lock of a namespace; the statement after it relies on it.
+# lock of a namespace; the statement after it relies on it, and on the index changes.
 PURGE_SCOPE = """
 UPDATE {scopes} s
   JOIN (SELECT c.tenant, c.path, MAX(c.stamp) AS newest
@@ -115,9 +115,11 @@ UPDATE {scopes} s
    SET s.purged = GREATEST(s.purged, old.newest)
 """
 PURGE_CODES = """
-DELETE c FROM {codes} c
-  JOIN {scopes} s ON s.tenant = c.tenant AND s.path = c.path
- WHERE c.tenant = %s AND c.path = %s AND c.code IS NULL AND c.stamp <= s.purged
+DELETE FROM {codes}
+ WHERE tenant = %s AND path = %s AND code IS NULL
+   AND stamp <= (SELECT s.purged FROM {scopes} s WHERE s.tenant = %s AND s.path = %s)
+ ORDER BY stamp
+ LIMIT %s
 """
 REMOVED = """
 SELECT DISTINCT c.tenant, c.path FROM {codes} c
@@ -243,11 +245,11 @@ class VectorStatements(MemoryStatements):
         """How many embeddings there are."""
         return Statement(self._text(SIZE.replace("<range>", where.condition("s"))), (tenant, *where.params))
 
-    def purge(self, tenant: str, path: bytes, age_us: int) -> tuple[Statement, ...]:
-        """Remove what tells of embeddings of a namespace that were removed longer ago than this."""
+    def purge(self, tenant: str, path: bytes, age_us: int, limit: int) -> tuple[Statement, Statement]:
+        """Remove what tells of embeddings of a namespace that were removed longer ago than this; at most so many."""
         return (
             Statement(self._text(PURGE_SCOPE), (tenant, path, age_us)),
-            Statement(self._text(PURGE_CODES), (tenant, path)),
+            Statement(self._text(PURGE_CODES), (tenant, path, tenant, path, limit)),
         )
 
     def removed(self, tenant: str, age_us: int, limit: int) -> Statement:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from operator import mul
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from .coding import HEADER
 from .numeric import np
@@ -22,6 +22,20 @@ _BLOCK = 524_288
 
 #: How far a sum of 32-bit products may be off, for each product: Higham, Accuracy and Stability, 3.1.
 _ROUNDING = 6.1e-8
+
+
+class Candidate(NamedTuple):
+    """An embedding by what its code tells of it.
+
+    Args:
+        key: Its key.
+        bound: Its score is at most this.
+        floor: And about this at least.
+    """
+
+    key: VectorKey
+    bound: float
+    floor: float
 
 
 class CodeTable:
@@ -95,19 +109,21 @@ class CodeTable:
         for key in [key for key in self._keys if key[0] == path]:
             self.remove(key)
 
-    def best(self, query: Query) -> Iterator[tuple[VectorKey, float]]:
-        """All embeddings as they are now, each with what its score is at most, in falling order of that."""
-        return _in_order(list(self._keys), self._bounds(query))
+    def best(self, query: Query) -> Iterator[Candidate]:
+        """All embeddings as they are now, in falling order of what their scores are at most."""
+        return _in_order(list(self._keys), query, *self._compared(query))
 
-    def _bounds(self, query: Query) -> Any:
+    def _compared(self, query: Query) -> tuple[Any, Any, Any]:
+        """Of each embedding about its product with the query's, by how much that may be wrong, and its length."""
         count = len(self._keys)
         if np is None:
             unit = [value / query.norm for value in query.values]
-            bounds = []
-            for (scale, error, norm), code in zip(self._headers, self._codes, strict=True):
-                product = query.norm * scale * sum(map(mul, unit, code))
-                bounds.append(query.bounds(product, self._slack(query, error, norm), norm))
-            return bounds
+            scaled = [
+                query.norm * header[0] * sum(map(mul, unit, code))
+                for header, code in zip(self._headers, self._codes, strict=True)
+            ]
+            slack = [self._slack(query, error, norm) for _, error, norm in self._headers]
+            return scaled, slack, [norm for _, _, norm in self._headers]
         unit = (np.asarray(query.values, dtype=np.float64) / query.norm).astype(np.float32)
         products = np.empty(count, dtype=np.float64)
         rows = max(1, _BLOCK // self.dims)
@@ -116,9 +132,9 @@ class CodeTable:
             end = min(count, start + rows)
             np.copyto(wide[: end - start], self._codes[start:end])
             products[start:end] = wide[: end - start] @ unit
-        headers = self._headers[:count]
-        products *= headers[:, 0] * query.norm
-        return query.bounds(products, self._slack(query, headers[:, 1], headers[:, 2]), headers[:, 2])
+        scales, errors, norms = self._headers[:count].T.copy()
+        products *= scales * query.norm
+        return products, self._slack(query, errors, norms), norms
 
     def _slack(self, query: Query, error: Any, norm: Any) -> Any:
         """By how much a product may be wrong: the code's error, and the rounding of sums."""
@@ -133,15 +149,18 @@ class CodeTable:
         self._headers, self._codes = headers, codes
 
 
-def _in_order(keys: list[VectorKey], bounds: Any) -> Iterator[tuple[VectorKey, float]]:
+def _in_order(keys: list[VectorKey], query: Query, products: Any, slack: Any, norms: Any) -> Iterator[Candidate]:
     if np is None:
-        for row in sorted(range(len(bounds)), key=lambda row: -bounds[row]):
-            yield keys[row], bounds[row]
+        plain = [query.bounds(*one) for one in zip(products, slack, norms, strict=True)]
+        for row in sorted(range(len(plain)), key=lambda row: -plain[row]):
+            yield Candidate(keys[row], plain[row], query.bounds(products[row], -slack[row], norms[row]))
         return
+    bounds = query.bounds(products, slack, norms)
     done, some = 0, min(64, len(bounds))
     while done < len(bounds):  # a part is sorted at a time: few are asked for
         order = np.argpartition(-bounds, some - 1)[:some] if some < len(bounds) else np.arange(len(bounds))
-        order = order[np.argsort(-bounds[order], kind="stable")]
-        for row in order[done:]:
-            yield keys[row], float(bounds[row])
+        order = order[np.argsort(-bounds[order], kind="stable")][done:]
+        floors = query.bounds(products[order], -slack[order], norms[order])
+        for row, bound, floor in zip(order.tolist(), bounds[order].tolist(), floors.tolist(), strict=True):
+            yield Candidate(keys[row], bound, floor)
         done, some = some, min(16 * some, len(bounds))

@@ -39,6 +39,7 @@ async def vacuum(store: Any, **options: Any) -> Waste:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches so small that there are several."""
     monkeypatch.setattr(caring, "AT_ONCE", 3)
+    monkeypatch.setattr(caring, "CODES_AT_ONCE", 2)
 
 
 async def test_what_nobody_needs_is_removed_and_nothing_else(

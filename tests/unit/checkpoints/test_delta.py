@@ -8,7 +8,7 @@ import math
 import struct
 import tracemalloc
 import zlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -78,7 +78,7 @@ class Table:
     def load_with(self, seq: int, held: Held) -> tuple[State, Lineage]:
         """As a process loads that holds a state; of rows that it has, the payloads are not sent."""
         seqs = [row.seq for row in rows_needed(held.lineage)]
-        rows = [replace(row, payload=None) if row.seq in seqs else row for row in self.chain(seq)]
+        rows = [row._replace(payload=None) if row.seq in seqs else row for row in self.chain(seq)]
         assembled, lineage = assemble(rows, "t", held)
         return decode_json(assembled.text()), lineage
 
@@ -350,7 +350,7 @@ class TestDamage:
     def assert_noticed(self, rows: list[StoredRow], which: int, payload: bytes) -> None:
         if payload == rows[which].payload:
             return
-        damaged = [replace(row, payload=payload) if n == which else row for n, row in enumerate(rows)]
+        damaged = [row._replace(payload=payload) if n == which else row for n, row in enumerate(rows)]
         with pytest.raises(CorruptCheckpoint, match=rf"row {rows[which].seq} of thread 't'"):
             assemble(damaged, "t")
 
@@ -396,7 +396,7 @@ class TestDamage:
     @settings(max_examples=30, deadline=None)
     def test_another_token_is_noticed(self, which: int, token: bytes) -> None:
         rows = self.rows()
-        damaged = [replace(row, token=token) if n == which else row for n, row in enumerate(rows)]
+        damaged = [row._replace(token=token) if n == which else row for n, row in enumerate(rows)]
         with pytest.raises(CorruptCheckpoint):
             assemble(damaged, "t")
 

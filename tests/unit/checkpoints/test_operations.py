@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -170,7 +169,7 @@ def test_where_processes_take_turns_a_load_asks_what_was_saved_since() -> None:
 def test_a_load_that_cannot_go_on_from_what_it_has_reads_the_rows(found: list[tuple[Any, ...]]) -> None:
     ops = operations()
     batch = save(ops, BIG, 1, "first")
-    ops.memory.remember(KEY, snapshot := ops.memory.snapshot(KEY), replace(snapshot, shared=True))
+    ops.memory.remember(KEY, snapshot := ops.memory.snapshot(KEY), snapshot._replace(shared=True))
     loading = ops.load("tenant", "t")
     next(loading)
     (rows,) = loading.send(Results([Result(rows=found)], {})).statements

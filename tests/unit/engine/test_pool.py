@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,3 +140,60 @@ def test_connections_are_reused_and_one_in_doubt_is_not() -> None:
     with pool.connection():
         pass
     assert len(driver.opened) == 3
+
+
+def test_threads_wait_for_a_place_and_every_one_gets_it() -> None:
+    driver: Any = Driver()
+    pool = SyncPool(MySQLConfig(pool_size=2, pool_timeout_s=60), driver)
+    counting = threading.Lock()
+    most: list[int] = []
+    inside: list[object] = []
+
+    def lend() -> None:
+        for _ in range(25):
+            with pool.connection() as connection:
+                with counting:
+                    inside.append(connection)
+                    most.append(len(inside))
+                with counting:
+                    inside.remove(connection)
+
+    with ThreadPoolExecutor(12) as threads:
+        for done in [threads.submit(lend) for _ in range(12)]:
+            done.result(timeout=60)
+    assert len(most) == 12 * 25
+    assert max(most) <= 2
+    assert len(driver.opened) <= 2
+    assert (pool.state().in_use, pool.state().waiting) == (0, 0)
+
+
+def test_a_connection_that_comes_back_goes_to_the_thread_that_waits() -> None:
+    driver: Any = Driver()
+    pool = SyncPool(MySQLConfig(pool_size=1, pool_timeout_s=60), driver)
+
+    def lend() -> object:
+        with pool.connection() as connection:
+            return connection
+
+    with ThreadPoolExecutor(1) as threads:
+        with pool.connection() as first:
+            second = threads.submit(lend)
+            deadline = time.monotonic() + 60
+            while not pool.state().waiting:
+                assert time.monotonic() < deadline, "nobody waited"
+                time.sleep(0.001)
+            assert not second.done()
+        assert second.result(timeout=60) is first
+
+
+def test_what_fails_to_open_gives_its_place_back() -> None:
+    class Broken(Driver):
+        def connect(self, *_: object) -> Connection:
+            raise OSError("no route")
+
+    driver: Any = Broken()
+    pool = SyncPool(MySQLConfig(pool_size=1, pool_timeout_s=0.01), driver)
+    for _ in range(3):
+        with pytest.raises(OSError, match="no route"), pool.connection():
+            pass
+    assert pool.state().in_use == 0

@@ -61,11 +61,11 @@ def test_no_score_is_above_its_bound_and_bounds_fall(metric: Any) -> None:
         query = Query(floats_of(asked, 5), metric)
         scores = query.scores([one.embedding for one in coded])
         ranked = list(codes.best(query))
-        assert sorted(key for key, _ in ranked) == sorted((b"n\0", b"%d" % place, 0) for place in range(len(stored)))
-        assert [bound for _, bound in ranked] == sorted((bound for _, bound in ranked), reverse=True)
-        for (_, name, _), bound in ranked:
+        assert sorted(one.key for one in ranked) == sorted((b"n\0", b"%d" % place, 0) for place in range(len(stored)))
+        assert [one.bound for one in ranked] == sorted((one.bound for one in ranked), reverse=True)
+        for (_, name, _), bound, floor in ranked:
             score = scores[int(name)]
-            assert score <= bound + 1e-9 * abs(bound)
+            assert floor - 1e-6 * (1 + abs(floor)) <= score <= bound + 1e-9 * abs(bound)
 
     check()
 
@@ -86,12 +86,12 @@ def test_a_table_is_what_was_put_and_not_removed() -> None:
                 codes.put(key, encode_vector(values, 5).code)
                 expected[key] = values
         query = Query(floats_of([1, 2, 3, 4, 5], 5), "dot")
-        assert {key for key, _ in codes.best(query)} == expected.keys()
-        for key, bound in codes.best(query):
+        assert {one.key for one in codes.best(query)} == expected.keys()
+        for key, bound, _ in codes.best(query):
             (score,) = query.scores([encode_vector(expected[key], 5).embedding])
             assert score <= bound + 1e-9 * abs(bound)
         codes.remove_path(b"a")
-        assert {key for key, _ in codes.best(query)} == {key for key in expected if key[0] != b"a"}
+        assert {one.key for one in codes.best(query)} == {key for key in expected if key[0] != b"a"}
         codes.remove_path(b"b")
         assert (len(codes), codes.size_bytes) == (0, 0)
 
