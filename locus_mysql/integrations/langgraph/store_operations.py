@@ -16,7 +16,6 @@ from langgraph.store.base import (
     Result,
     SearchItem,
     SearchOp,
-    TTLConfig,
     ensure_embeddings,
     get_text_at_path,
     validate_op_namespace,
@@ -46,12 +45,10 @@ class StoreProcedures(MemoryProcedures):
     Args:
         config: The options.
         index: What is embedded, how and how wide; None: searches with a query are by word.
-        ttl: When items expire.
     """
 
-    def __init__(self, config: MySQLConfig, index: IndexConfig | None, ttl: TTLConfig | None) -> None:
+    def __init__(self, config: MySQLConfig, index: IndexConfig | None) -> None:
         self.index = index
-        self.ttl = ttl
         self.embeddings: Embeddings | None = None
         if index is None:
             super().__init__(config)
