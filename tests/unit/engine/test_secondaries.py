@@ -13,7 +13,8 @@ from locus_mysql.dialect import Statement
 from locus_mysql.dialect.servers import CARRIED_OUT, LAGS, MEMBERS, READS, only_after
 from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError
 from locus_mysql.engine.operation import Batch
-from locus_mysql.engine.secondaries import LAG_S, REST_S, SECONDARY, Question, Secondaries, is_behind
+from locus_mysql.engine.secondaries import LAG_S, REST_S, Question, Secondaries, is_behind
+from locus_mysql.engine.secondary import SECONDARY
 from locus_mysql.engine.seen import REGISTER, Seen
 from locus_mysql.engine.topology import NoSecondary, NotASecondary, Topology
 from locus_mysql.errors import ReadOnlyServer
@@ -275,7 +276,7 @@ def test_a_secondary_is_one_that_takes_no_writes_and_has_gtids_and_is_asked_so_n
     assert connections[hosts[1]].asked[-2:] == [(READS, MEMBERS), (READS,)]
     connections[hosts[1]].answers = [[Result((("a",),))], [Result(((0, "ON"),)), Result()]]
     assert opened.execute((SELECT,)) == [Result((("a",),))]
-    monkeypatch.setattr("locus_mysql.engine.secondaries.CHECK_EVERY_S", 0.0)
+    monkeypatch.setattr("locus_mysql.engine.secondary.CHECK_EVERY_S", 0.0)
     with pytest.raises(NotASecondary, match="is the primary"):
         opened.execute((SELECT,))
     assert connections[hosts[1]].asked[-2:] == [(SELECT,), (READS, SELECT)]
