@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from ..dialect.memories.moving import KeptRow
 from ..errors import CorruptCheckpoint, InvalidInput
-from .arguments import SEARCHED_CHARACTERS, check_text, encode_metadata, encode_value, strings_of
+from .arguments import SEARCHED_CHARACTERS, TTL_LIMIT_S, check_text, encode_metadata, encode_value, strings_of
 from .moving import KeptItem, time_text
 from .namespaces import encoded_key, labels_of, path_of
 from .sealing import End, Head, content_of, floats_bytes, floats_text, sealed
@@ -21,7 +21,7 @@ FORMAT = "locus-mysql memories 1"
 _NEEDED = ("namespace", "key", "value", "version", "created_at", "updated_at")
 _NAMES = frozenset((*_NEEDED, "metadata", "ttl_us", "text", "expires_at", "embeddings"))
 
-#: The largest number of the columns for versions and times to live.
+#: The largest version.
 _LARGEST = 2**63 - 1
 
 Line: TypeAlias = Head | KeptItem | End
@@ -120,7 +120,7 @@ def item_of_content(content: Mapping[str, Any]) -> KeptItem:
         encode_value(value),
         encode_metadata(content.get("metadata")),
         _number(content["version"], "version"),
-        None if ttl_us is None else _number(ttl_us, "ttl_us"),
+        None if ttl_us is None else _number(ttl_us, "ttl_us", TTL_LIMIT_S * 1_000_000),
         text or None,
         _time(content["created_at"], "created_at"),
         _time(content["updated_at"], "updated_at"),
@@ -148,9 +148,9 @@ def _embedding(content: Any) -> tuple[bytes | None, bytes]:
     return digest, raw
 
 
-def _number(value: Any, what: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _LARGEST:
-        raise InvalidInput(f"{what} must be a whole number from 1 to {_LARGEST}.")
+def _number(value: Any, what: str, largest: int = _LARGEST) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= largest:
+        raise InvalidInput(f"{what} must be a whole number from 1 to {largest}.")
     return value
 
 

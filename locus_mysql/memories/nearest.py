@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from heapq import nlargest, nsmallest
 from itertools import chain, islice
-from math import ceil
+from math import ceil, isnan
 from typing import cast
 
 from ..dialect import Statement
@@ -332,11 +332,12 @@ class _Compared:
 
 
 def _best_of_items(query: Query, rows: Sequence[Row]) -> dict[ItemKey, float]:
-    """The best score of each item among the embeddings of some rows."""
+    """The best score of each item among the embeddings of some rows; those that are damaged are passed over."""
     width = 4 * len(query.values)
     fitting = [row for row in rows if len(cast(bytes, row[3])) == width]
     best: dict[ItemKey, float] = {}
     for row, score in zip(fitting, query.scores([cast(bytes, row[3]) for row in fitting]), strict=True):
-        key = (cast(bytes, row[0]), cast(bytes, row[1]))
-        best[key] = max(score, best.get(key, score))
+        if not isnan(score):
+            key = (cast(bytes, row[0]), cast(bytes, row[1]))
+            best[key] = max(score, best.get(key, score))
     return best

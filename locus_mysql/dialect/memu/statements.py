@@ -67,8 +67,8 @@ SELECT CAST(IF((SELECT COUNT(*) FROM {resources} r WHERE r.id = %s AND r.locus_t
             AS JSON)
 """
 
-DELETE = "DELETE FROM <table> WHERE locus_tenant = %s AND id IN (<ids>)"
-LOCK = "SELECT r.id FROM <table> r WHERE r.locus_tenant = %s AND r.id IN (<ids>) FOR UPDATE"
+DELETE = "DELETE r FROM <table> r WHERE r.locus_tenant = %s AND r.id IN (<ids>)<where>"
+LOCK = "SELECT r.id FROM <table> r WHERE r.locus_tenant = %s AND r.id IN (<ids>)<where> FOR UPDATE"
 UNLINK = "DELETE FROM {links} WHERE locus_tenant = %s AND item_id = %s AND category_id = %s"
 
 # The resource, if it is there.
@@ -233,13 +233,18 @@ class MemuStatements(Statements):
         """Undo the batch unless there is this resource."""
         return Statement(self._text(GUARD_RESOURCE), (id, tenant))
 
-    def lock(self, role: str, tenant: str, ids: Sequence[str]) -> tuple[Statement, ...]:
-        """Those of these records that are there, which then nobody else removes."""
-        return self._over_ids(LOCK.replace("<table>", self._tables[role]), (tenant,), ids)
+    def lock(self, role: str, tenant: str, ids: Sequence[str], condition: Condition) -> tuple[Statement, ...]:
+        """Those of these records that fulfil a condition, which then nobody else changes or removes."""
+        text = LOCK.replace("<table>", self._tables[role]).replace("<where>", condition.sql)
+        return self._over_ids(text, (tenant,), ids, condition.params)
 
-    def delete(self, role: str, tenant: str, ids: Sequence[str]) -> tuple[Statement, ...]:
-        """Remove records."""
-        return self._over_ids(DELETE.replace("<table>", self._tables[role]), (tenant,), ids)
+    def delete(
+        self, role: str, tenant: str, ids: Sequence[str], condition: Condition | None = None
+    ) -> tuple[Statement, ...]:
+        """Remove records; of these, those that fulfil a condition."""
+        condition = condition or Condition()
+        text = DELETE.replace("<table>", self._tables[role]).replace("<where>", condition.sql)
+        return self._over_ids(text, (tenant,), ids, condition.params)
 
     def unlink(self, tenant: str, item_id: str, category_id: str) -> Statement:
         """Remove the link of an item with a category."""
@@ -294,9 +299,11 @@ class MemuStatements(Statements):
         text = text.replace("<names>", ", ".join(f"`{name}`" for name in values))
         return text.replace("<values>", ", ".join(forms.get(name, "%s") for name in values))
 
-    def _over_ids(self, template: str, first: tuple[Param, ...], ids: Sequence[str]) -> tuple[Statement, ...]:
+    def _over_ids(
+        self, template: str, first: tuple[Param, ...], ids: Sequence[str], last: tuple[Param, ...] = ()
+    ) -> tuple[Statement, ...]:
         return tuple(
-            Statement(template.replace("<ids>", ", ".join(["%s"] * len(some))), (*first, *some))
+            Statement(template.replace("<ids>", ", ".join(["%s"] * len(some))), (*first, *some, *last))
             for some in (ids[start : start + IDS_PER_STATEMENT] for start in range(0, len(ids), IDS_PER_STATEMENT))
         )
 

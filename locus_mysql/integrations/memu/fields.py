@@ -145,7 +145,10 @@ def _uuid(value: Any, what: str) -> str:
 def _time(value: Any, what: str) -> str:
     if not isinstance(value, datetime):
         raise InvalidInput(f"{what} must be a datetime, not {type(value).__name__}.")
-    utc = value if value.tzinfo is None else value.astimezone(UTC)
+    try:
+        utc = value if value.tzinfo is None else value.astimezone(UTC)
+    except OverflowError:
+        raise InvalidInput(f"{what} is outside the years 1000 to 9999 in UTC, which MySQL cannot hold.") from None
     if utc.year < 1000:
         raise InvalidInput(f"{what} is before the year 1000, which MySQL cannot hold.")
     return f"{utc:%Y-%m-%d %H:%M:%S.%f}"

@@ -276,7 +276,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
         marks = sql.marks(self.tenant, dims, condition, embeddings=known is None, salience=salience)
         clock, found = yield Batch((sql.now(), marks), atomic=False)
         now = cast(datetime, clock.rows[0][0]).replace(tzinfo=UTC)
-        rows = found.rows
+        rows = [row for row in found.rows if row[1] is not None]  # one without a mark was not written by this package
         if known is None:
             pool = Pool.of(dims, [cast(Embedded, (row[0], row[1], row[2])) for row in rows])
         else:

@@ -148,14 +148,16 @@ class RecordOperations(Generic[R]):
 
     def clear(self, where: Mapping[str, Any] | None) -> Operation[dict[str, R]]:
         """Delete the records that a filter describes; returns those that this call deleted. Two round trips."""
-        doomed = yield from self.where(where)
+        condition = self.store.scope.condition(self.role, where)
+        doomed = _by_id((yield from self.find(condition)))
         if not doomed:
             return {}
         ids, token = list(doomed), os.urandom(16)
-        locks = self.store.sql.lock(self.role, self.tenant, ids)
+        # Asked again of each: somebody may have changed it since, so that it is no longer meant.
+        locks = self.store.sql.lock(self.role, self.tenant, ids, condition)
         results = yield Batch.named(
             locks,
-            self.store.sql.delete(self.role, self.tenant, ids),
+            self.store.sql.delete(self.role, self.tenant, ids, condition),
             self.store.sql.settle(token),
             landed=self.store.sql.landed(token),
         )

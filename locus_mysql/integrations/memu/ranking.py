@@ -13,7 +13,6 @@ from functools import reduce
 from operator import xor
 from typing import Any, TypeAlias
 
-from ...memories.vectors.coding import decode_vector
 from ...memories.vectors.numeric import np
 from ...memories.vectors.scoring import Query
 
@@ -22,6 +21,9 @@ OVERHEAD_BYTES = 200
 
 #: A product of 32-bit floats is off by at most so much for each dimension, relative to the lengths of both.
 _ERROR_PER_DIMENSION = 2.0**-23
+
+#: With embeddings shorter than this, products of 32-bit floats may be too small to tell anything.
+_SHORT = 1e-30
 
 #: Id, mark and embedding of an item.
 Embedded: TypeAlias = tuple[str, int, bytes]
@@ -50,7 +52,8 @@ class Pool:
 
     @classmethod
     def of(cls, dims: int, found: Sequence[Embedded]) -> Pool:
-        """A pool of these ids, marks and embeddings."""
+        """A pool of these ids, marks and embeddings; those that are damaged are passed over."""
+        found = [one for one in found if one[2] is not None and len(one[2]) == 4 * dims]
         ids = [id for id, _, _ in found]
         places = {id: (place, mark) for place, (id, mark, _) in enumerate(found)}
         embeddings = [raw for _, _, raw in found]
@@ -177,24 +180,22 @@ def salience_factor(count: object, last: object, now: datetime, recency_decay_da
 def _candidates(query: Query, pool: Pool, chosen: list[int], factors: list[float], wanted: int) -> list[int]:
     """All that may be among the best: by products of 32-bit floats, and how far these may be off."""
     places, weights = np.asarray(chosen), np.asarray(factors)
-    values = np.asarray(query.values, dtype=np.float32)
-    lengths = pool.norms[places] * query.norm
-    products = (pool.matrix @ values)[places].astype(np.float64)
-    cosines = np.divide(products, lengths, out=np.zeros(len(chosen)), where=lengths > 0)
-    slack = _ERROR_PER_DIMENSION * (len(values) + 8) * weights + 1e-300
-    scores = cosines * weights
-    least = np.partition(scores - slack, len(chosen) - wanted)[len(chosen) - wanted]
-    kept: list[int] = np.flatnonzero((scores + slack >= least) | ~np.isfinite(scores)).tolist()
+    unit = (np.asarray(query.values, dtype=np.float64) / (query.norm or 1.0)).astype(np.float32)
+    lengths = pool.norms[places]
+    with np.errstate(over="ignore", invalid="ignore"):  # of embeddings too long for it, which are kept
+        products = (pool.matrix @ unit)[places].astype(np.float64)
+        scores = np.divide(products, lengths, out=np.zeros(len(chosen)), where=lengths > 0) * weights
+    slack = _ERROR_PER_DIMENSION * (len(unit) + 8) * weights + 1e-300
+    unknown = ~np.isfinite(scores) | (lengths < _SHORT)
+    least = np.partition(np.where(unknown, -np.inf, scores - slack), len(chosen) - wanted)[len(chosen) - wanted]
+    kept: list[int] = np.flatnonzero((scores + slack >= least) | unknown).tolist()
     return kept
 
 
 def _cosines(query: Query, embeddings: Sequence[bytes]) -> list[float]:
     """Exact cosines; zero with an embedding, or a query, that has no direction."""
-    directed = [place for place, raw in enumerate(embeddings) if any(decode_vector(raw))] if query.norm else []
-    cosines = [0.0] * len(embeddings)
-    for place, cosine in zip(directed, query.scores([embeddings[place] for place in directed]), strict=True):
-        cosines[place] = cosine
-    return cosines
+    cosines = query.scores(embeddings) if query.norm else [0.0] * len(embeddings)
+    return [cosine if math.isfinite(cosine) else 0.0 for cosine in cosines]
 
 
 def _fingerprint(marks: Iterable[int]) -> tuple[int, int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import mul
 from typing import Any, Literal, TypeAlias
 
@@ -31,32 +31,37 @@ class Query:
         self.norm = math.sqrt(math.fsum(value * value for value in values))
 
     def scores(self, embeddings: Sequence[bytes]) -> list[float]:
-        """The score of each of these embeddings, in 64-bit arithmetic."""
+        """The score of each of these embeddings, in 64-bit arithmetic; NaN with one that is damaged or all zeros."""
         if not embeddings:
             return []
         if np is not None:
             matrix = np.frombuffer(b"".join(embeddings), dtype="<f4").reshape(len(embeddings), -1)
             wide = matrix.astype(np.float64)
             query = np.asarray(self.values, dtype=np.float64)
-            products = (wide * query).sum(axis=1).tolist()
-            norms = np.sqrt((wide * wide).sum(axis=1)).tolist()
-            gaps = (
-                np.sqrt(((wide - query) ** 2).sum(axis=1)).tolist()
-                if self.metric == "euclidean"
-                else [0.0] * len(embeddings)
-            )
+            with np.errstate(invalid="ignore"):  # infinities in damaged ones
+                products = (wide * query).sum(axis=1).tolist()
+                norms = np.sqrt((wide * wide).sum(axis=1)).tolist()
+                gaps = (
+                    np.sqrt(((wide - query) ** 2).sum(axis=1)).tolist()
+                    if self.metric == "euclidean"
+                    else [0.0] * len(embeddings)
+                )
         else:
             decoded = [decode_vector(raw) for raw in embeddings]
-            products = [math.fsum(map(mul, self.values, values)) for values in decoded]
-            norms = [math.sqrt(math.fsum(map(mul, values, values))) for values in decoded]
+            products = [sum_of(map(mul, self.values, values)) for values in decoded]
+            norms = [math.sqrt(sum_of(map(mul, values, values))) for values in decoded]
             gaps = [math.dist(self.values, values) for values in decoded] if self.metric == "euclidean" else norms
+        sound = [math.isfinite(norm) and norm > 0 for norm in norms]
         if self.metric == "cosine":
-            return [
-                max(-1.0, min(1.0, product / (self.norm * norm))) for product, norm in zip(products, norms, strict=True)
+            scores = [
+                max(-1.0, min(1.0, product / (self.norm * norm))) if whole else math.nan
+                for product, norm, whole in zip(products, norms, sound, strict=True)
             ]
-        if self.metric == "dot":
-            return [float(product) for product in products]
-        return [1 / (1 + gap) for gap in gaps]
+        elif self.metric == "dot":
+            scores = [float(product) for product in products]
+        else:
+            scores = [1 / (1 + gap) for gap in gaps]
+        return [score if whole else math.nan for score, whole in zip(scores, sound, strict=True)]
 
     def bounds(self, products: Any, slack: Any, norms: Any) -> Any:
         """No score is above its bound.
@@ -75,3 +80,11 @@ class Query:
         gap = squares - 2 * above - 1e-9 * squares
         root = np.sqrt(np.maximum(gap, 0.0)) if np is not None else math.sqrt(max(gap, 0.0))
         return 1 / (1 + root)
+
+
+def sum_of(products: Iterable[float]) -> float:
+    """Their exact sum; NaN if there are infinities among them."""
+    try:
+        return math.fsum(products)
+    except (OverflowError, ValueError):
+        return math.nan

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -422,3 +423,30 @@ async def test_a_cache_older_than_what_tells_of_removed_embeddings_is_read_anew(
         assert [hit.item.key for hit in await reader.search(embedding=[1, 0, 0])] == ["2", "3"]
     await writer.put(HERE, "0", 0, embedding=[1, 0, 0])
     assert [hit.item.key for hit in await reader.search(embedding=[1, 0, 0])] == ["0", "2", "3"]
+
+
+@pytest.mark.parametrize("numpy", [True, False], ids=["numpy", "python"])
+@pytest.mark.parametrize("metric", ["cosine", "dot", "euclidean"])
+@pytest.mark.parametrize(
+    "damage",
+    ["000000000000000000000000", "0000C07F0000803F0000803F", "0000807F0000803F0000803F", "0000803F", "00", ""],
+    ids=["zeros", "nan", "infinite", "short", "odd", "empty"],
+)
+async def test_a_damaged_embedding_is_passed_over(
+    make_memories: Make,
+    sql: Callable[..., Any],
+    damage: str,
+    metric: str,
+    numpy: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if not numpy:
+        for module in (scoring, table):
+            monkeypatch.setattr(module, "np", None)
+    memories = make_memories(dims=3, metric=metric)
+    for number, key in enumerate("abc"):
+        await memories.put(("n",), key, number, embedding=[1, number, 0])
+    sql("UPDATE locus_memory_vectors SET embedding = UNHEX(%s) WHERE item_key = 'a'", damage)
+    for exact in (False, True, True):
+        found = await memories.search(("n",), embedding=[1, 2, 0], exact=exact)
+        assert [hit.item.key for hit in found] == ["c", "b"]

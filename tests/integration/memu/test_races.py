@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from locus_mysql import MySQLConfig
+from locus_mysql.engine.operation import Operation
 from locus_mysql.integrations.memu import MemuDatabase
 
 from ..conftest import MakeConfig
 from ..test_concurrent_writers import PROCESSES
-from .conftest import ADA, UserModel
+from .conftest import ADA, AnyMemu, UserModel
 
 WRITERS, TIMES = 8, 4
 
@@ -97,3 +100,28 @@ def test_an_item_is_cleared_by_one_of_several(make_config: MakeConfig) -> None:
             cleared = [id for ids in threads.map(clear, range(WRITERS)) for id in ids]
         assert sorted(cleared) == sorted(there)
         assert len(memu.items) == 0
+
+
+def between(operation: Operation[Any], change: Callable[[], object]) -> Operation[Any]:
+    """An operation, with a change by somebody else behind its first round trip."""
+    try:
+        results = yield next(operation)
+        change()
+        while True:
+            results = yield operation.send(results)
+    except StopIteration as done:
+        return done.value
+
+
+async def test_what_no_longer_fits_is_not_cleared(memu: AnyMemu, make_config: MakeConfig) -> None:
+    kept, gone = [await memu.remember(text, ADA, memory_type="event") for text in "ab"]
+    with MemuDatabase(make_config(), user_model=UserModel) as other:
+        repo = memu.memory_item_repo.wrapped
+        clearing = between(
+            repo._operations.clear({"memory_type": "event"}),
+            lambda: other.memory_item_repo.update_item(item_id=kept.id, memory_type="profile"),
+        )
+        cleared = repo._run(clearing)
+        cleared = await cleared if inspect.isawaitable(cleared) else cleared
+        assert list(cleared) == [gone.id]
+        assert [(item.id, item.memory_type) for item in other.items.values()] == [(kept.id, "profile")]

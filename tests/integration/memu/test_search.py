@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from array import array
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -134,3 +135,51 @@ async def test_a_small_cache_changes_nothing(make_memu: Make) -> None:
     for _ in range(3):
         assert [id for id, _ in await memu.memory_item_repo.vector_search_items([1.0, 0.0], 1)] == [item.id]
     assert operations.pools.get(None) is None
+
+
+NEAR, FAR = [1e-3, 0.97e-3], [1.0, -1.0]
+
+
+@pytest.mark.parametrize(
+    ("query", "there", "nearest"),
+    [
+        ([3e38, 2.9e38], [[3e38, -3e38], NEAR, FAR], 1),  # sums beyond 32-bit floats
+        ([0.7, 0.3], [[1e-45, 1e-45], [3e-45, 1e-45], [1e-45, 0.0]], 1),  # products below them
+    ],
+    ids=["huge", "tiny"],
+)
+async def test_the_nearest_is_found_at_the_ends_of_what_floats_hold(
+    make_memu: Make, query: list[float], there: list[list[float]], nearest: int
+) -> None:
+    memu = make_memu()
+    ids = [(await memu.remember(str(number), ADA, embedding)).id for number, embedding in enumerate(there)]
+    ((found, _),) = await memu.memory_item_repo.vector_search_items(query, 1, ADA)
+    assert found == ids[nearest]
+
+
+@pytest.mark.parametrize("numpy", [True, False], ids=["numpy", "python"])
+@pytest.mark.parametrize(
+    "damage",
+    ["embedding = x'0000803F'", "embedding = x'00'", "embedding = NULL", "locus_mark = NULL"],
+    ids=["short", "odd", "missing", "unmarked"],
+)
+async def test_a_damaged_embedding_is_passed_over(
+    make_memu: Make, sql: Callable[..., Any], damage: str, numpy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not numpy:
+        monkeypatch.setattr(ranking, "np", None)
+        monkeypatch.setattr(scoring, "np", None)
+    memu = make_memu()
+    bad, good = [await memu.remember(text, ADA, [1.0, number]) for number, text in enumerate("ab")]
+    sql(f"UPDATE memory_items SET {damage} WHERE id = %s", bad.id)
+    for ranked in ("similarity", "salience", "similarity"):
+        ((found, _),) = await memu.memory_item_repo.vector_search_items([1.0, 0.0], 2, ADA, ranking=ranked)
+        assert found == good.id
+
+
+async def test_an_embedding_that_holds_no_numbers_is_near_to_nothing(make_memu: Make, sql: Callable[..., Any]) -> None:
+    memu = make_memu()
+    bad, good = [await memu.remember(text, ADA, [1.0, number]) for number, text in enumerate("ab")]
+    sql("UPDATE memory_items SET embedding = x'0000C07F0000803F' WHERE id = %s", bad.id)
+    found = await memu.memory_item_repo.vector_search_items([1.0, 1.0], 2, ADA)
+    assert found == [(good.id, pytest.approx(1.0)), (bad.id, 0.0)]

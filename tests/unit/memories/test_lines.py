@@ -123,6 +123,7 @@ def test_lines_may_be_written_by_hand() -> None:
         (item(metadata=[1]), "Metadata must be a dict"),
         (item(version=0), "version must be"),
         (item(version=True), "version must be"),
+        (item(ttl_us=3_155_760_000_000_001), "ttl_us must be"),  # a refresh would go beyond what MySQL can hold
         (item(version=2**63), "version must be"),
         (item(ttl_us=-1), "ttl_us must be"),
         (item(text=7), "must be text"),
