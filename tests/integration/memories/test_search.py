@@ -12,7 +12,7 @@ import pytest
 
 from locus_mysql.errors import InvalidInput
 from locus_mysql.memories import nearest
-from locus_mysql.memories.store import Put
+from locus_mysql.memories.puts import Put
 from locus_mysql.memories.vectors import coding, scoring, table
 
 from .conftest import ALL_SIDES, Make, side_name

@@ -20,7 +20,7 @@ from locus_mysql.errors import VersionConflict
 from locus_mysql.memories import nearest
 from locus_mysql.memories.namespaces import begins_with, ends_with, path_of
 from locus_mysql.memories.nearest import NearestOperations
-from locus_mysql.memories.store import Put
+from locus_mysql.memories.puts import Put
 from locus_mysql.memories.vectors.cache import VectorCache
 
 from ..conftest import MakeConfig
