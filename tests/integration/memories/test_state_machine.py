@@ -151,12 +151,16 @@ class Memories(RuleBasedStateMachine):
     @rule(keys=st.one_of(st.lists(KEYS, min_size=1, max_size=10), st.none()), store=STORES, query=VECTOR)
     def expire(self, keys: list[Key] | None, store: int, query: int) -> None:
         """Of these, or of all, those with a time to live have outlived it; they do not crowd out others."""
+        gone: list[Key] = []
         for key in list(self.model.items) if keys is None else keys:
             if key in self.model.items and self.model.items[key].expires:
                 self._set_expiry(key, "UTC_TIMESTAMP(6) - INTERVAL 1 MICROSECOND")
                 self.model.delete(key)
+                gone.append(key)
         self.search_by_meaning(store, (), None, query, 2, 0, None, False, False)
         self.list_namespaces(store, (), (), None, 9, 0)
+        if gone:
+            self.put_if_version(store, (gone[0], {"n": 0, "t": "plum"}, ("none", None), True), 0)
 
     @rule(store=STORES, key=KEYS, way=st.sampled_from(["get_item", "get_batch"]))
     def refresh(self, store: int, key: Key, way: str) -> None:
