@@ -40,6 +40,13 @@ from ...memories.writing import ItemKey
 _METRICS: Mapping[str, Metric] = {"cosine": "cosine", "inner_product": "dot", "l2": "euclidean"}
 
 
+#: The keys of what is given as dicts.
+_KEYS = {
+    "index": "dims, embed, fields and distance_type",
+    "ttl": "default_ttl, refresh_on_read, sweep_interval_minutes",
+}
+
+
 class StoreProcedures(MemoryProcedures):
     """LangGraph's operations over items.
 
@@ -53,9 +60,14 @@ class StoreProcedures(MemoryProcedures):
         self.index = index
         self.ttl = ttl
         self.embeddings: Embeddings | None = None
+        for name, given in (("index", index), ("ttl", ttl)):
+            if given is not None and not isinstance(given, Mapping):
+                raise ConfigError(f"{name} must be a dict, not {type(given).__name__}. Its keys are {_KEYS[name]}.")
         if index is None:
             super().__init__(config)
             return
+        if missing := [key for key in ("dims", "embed") if index.get(key) is None]:
+            raise ConfigError(f"index has no {missing[0]!r}. Its keys are {_KEYS['index']}.")
         self.embeddings = embeddings = ensure_embeddings(index.get("embed"))
         distance = cast(str, cast(dict[str, Any], index).get("distance_type", "cosine"))
         if distance not in _METRICS:
