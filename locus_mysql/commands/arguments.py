@@ -31,14 +31,14 @@ def add_connection(parser: argparse.ArgumentParser, purpose: str = "") -> None:
     parser.add_argument("--driver", metavar="NAME", help="mysql-connector, aiomysql, pymysql or asyncmy")
 
 
-def add_tenant(parser: argparse.ArgumentParser) -> None:
-    """Whose checkpoints."""
-    parser.add_argument("--tenant", help="whose checkpoints (default)")
+def add_tenant(parser: argparse.ArgumentParser, what: str = "checkpoints") -> None:
+    """Whose."""
+    parser.add_argument("--tenant", help=f"whose {what} (default)")
 
 
-def add_prefix(parser: argparse.ArgumentParser) -> None:
+def add_prefix(parser: argparse.ArgumentParser, default: str = "locus_") -> None:
     """Which tables."""
-    parser.add_argument("--prefix", dest="table_prefix", help="put before the names of the tables (locus_)")
+    parser.add_argument("--prefix", dest="table_prefix", help=f"put before the names of the tables ({default})")
 
 
 def options_of(arguments: argparse.Namespace) -> dict[str, Any]:

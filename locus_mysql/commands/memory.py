@@ -68,8 +68,8 @@ def add_memory(parser: argparse.ArgumentParser) -> None:
     )
     for one in (export, taking):
         add_connection(one)
-        add_tenant(one)
-        add_prefix(one)
+        add_tenant(one, "memories")
+        add_prefix(one, "locus_; none for memU's records")
 
 
 def memory(arguments: argparse.Namespace) -> int:
@@ -152,8 +152,11 @@ class Export:
         """
         size = 0
         last: Any = None
-        for number, line in enumerate(file.lines(), 1):
+        lines = iter(file.lines())
+        for number, line in enumerate(lines, 1):
             if number == 1 and line.endswith(b"\n") and line != self._source.head:
+                if next(lines, None) is None:  # that one failed before it wrote an item
+                    break
                 raise UsageError(f"{file.part} was left by another export, of other items. Remove it.")
             try:
                 content = content_of(line, number)

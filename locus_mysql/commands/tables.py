@@ -50,7 +50,7 @@ def add_family(parser: argparse.ArgumentParser, families: Sequence[str] = tuple(
 
 def add_schema(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``schema``."""
-    add_prefix(parser)
+    add_prefix(parser, "locus_; none for memu")
     add_family(parser)
     parser.add_argument("--no-search", dest="search", action="store_false", default=None, help="no full-text index")
     parser.add_argument(
@@ -60,7 +60,7 @@ def add_schema(parser: argparse.ArgumentParser) -> None:
 
 def add_grants(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``grants``."""
-    add_prefix(parser)
+    add_prefix(parser, "locus_; none for memu")
     add_family(parser)
     parser.add_argument("--database", required=True, help="the database that holds the tables")
     parser.add_argument("--account", default="'agent'@'%'", help="whom to grant, such as \"'agent'@'%%'\"")

@@ -85,8 +85,10 @@ def prepare(put: Put, config: MySQLConfig, *, dims: int | None, fields: Sequence
         embeds: Whether texts are embedded.
 
     Raises:
-        InvalidInput: Something in it cannot be stored exactly, or has the wrong width.
+        InvalidInput: It is no `Put`, something in it cannot be stored exactly, or has the wrong width.
     """
+    if not isinstance(put, Put):
+        raise InvalidInput(f"A batch takes Put(namespace, key, value), not {type(put).__name__}.")
     path, key = path_of(put.namespace), encoded_key(put.key)
     value = encode_value(put.value)
     if put.if_version is not None:

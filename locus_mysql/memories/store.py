@@ -60,6 +60,11 @@ class MemoryProcedures:
             isinstance(dims, bool) or not isinstance(dims, int) or not 1 <= dims <= DIMENSIONS_LIMIT
         ):
             raise ConfigError(f"dims must be a whole number from 1 to {DIMENSIONS_LIMIT}, not {dims!r}.")
+        if embed is not None and not callable(embed):
+            raise ConfigError(
+                f"embed must be a function from a list of texts to a list of embeddings, not {type(embed).__name__}; "
+                "of an object give the method that does it, such as model.embed_documents."
+            )
         if embed is not None and dims is None:
             raise ConfigError("A store with an embed function needs dims, the width of its embeddings.")
         if metric not in METRICS:

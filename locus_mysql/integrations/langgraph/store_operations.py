@@ -16,6 +16,7 @@ from langgraph.store.base import (
     Result,
     SearchItem,
     SearchOp,
+    TTLConfig,
     ensure_embeddings,
     get_text_at_path,
     validate_op_namespace,
@@ -39,6 +40,12 @@ from ...memories.writing import ItemKey
 #: What ``distance_type`` of an index is called here.
 _METRICS: Mapping[str, Metric] = {"cosine": "cosine", "inner_product": "dot", "l2": "euclidean"}
 
+#: The keys of what is given as dicts.
+_KEYS = {
+    "index": "dims, embed, fields and distance_type",
+    "ttl": "default_ttl, refresh_on_read, sweep_interval_minutes",
+}
+
 
 class StoreProcedures(MemoryProcedures):
     """LangGraph's operations over items.
@@ -46,14 +53,23 @@ class StoreProcedures(MemoryProcedures):
     Args:
         config: The options.
         index: What is embedded, how and how wide; None: searches with a query are by word.
+        ttl: When items expire: LangGraph's base class puts that into each operation, so it is only checked here.
+
+    Raises:
+        ConfigError: One of them is no dict, or lacks a key.
     """
 
-    def __init__(self, config: MySQLConfig, index: IndexConfig | None) -> None:
+    def __init__(self, config: MySQLConfig, index: IndexConfig | None, ttl: TTLConfig | None) -> None:
         self.index = index
         self.embeddings: Embeddings | None = None
+        for name, given in (("index", index), ("ttl", ttl)):
+            if given is not None and not isinstance(given, Mapping):
+                raise ConfigError(f"{name} must be a dict, not {type(given).__name__}. Its keys are {_KEYS[name]}.")
         if index is None:
             super().__init__(config)
             return
+        if missing := [key for key in ("dims", "embed") if index.get(key) is None]:
+            raise ConfigError(f"index has no {missing[0]!r}. Its keys are {_KEYS['index']}.")
         self.embeddings = embeddings = ensure_embeddings(index.get("embed"))
         distance = cast(str, cast(dict[str, Any], index).get("distance_type", "cosine"))
         if distance not in _METRICS:

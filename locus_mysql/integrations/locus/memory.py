@@ -36,6 +36,11 @@ class LocusMemoryProcedures:
 
     def __init__(self, config: MySQLConfig, embedder: Embedder | None, dimension: int | None, model: str = "") -> None:
         if embedder is not None:
+            if not hasattr(embedder, "dimension"):
+                raise ConfigError(
+                    f"embedder must be one of Locus' embedders, with a dimension, not {type(embedder).__name__}; "
+                    "a plain function serves as MemoryStore(embed=…, dims=…)."
+                )
             if dimension is not None and dimension != embedder.dimension:
                 raise ConfigError(f"The embedder's embeddings have {embedder.dimension} dimensions, not {dimension}.")
             dimension = embedder.dimension

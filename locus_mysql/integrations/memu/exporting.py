@@ -13,7 +13,8 @@ from ...config import MySQLConfig
 from ...database.database import Database
 from ...dialect.memu.conditions import is_one_of
 from ...dialect.memu.paging import behind
-from ...dialect.memu.tables import CORE
+from ...dialect.memu.tables import CORE, table_names
+from ...engine.operation import Batch, Operation
 from ...errors import InvalidInput, StateTooLarge, UsageError
 from ...memories.exporting import Page
 from ...memories.restoring import Tally
@@ -58,6 +59,7 @@ class MemuMoving(MemuOperations):
         except TypeError as error:
             raise UsageError(str(error)) from None
         self.scope_fields = tuple(scope)
+        self.names = table_names(self.config.table_prefix)
         self.readers = {role: RecordOperations(self, role, RECORDS[role]) for role in _ROLES}
 
     def accept(self, role: str, record: Mapping[str, Any]) -> None:
@@ -95,10 +97,15 @@ class MemuSource:
         return _ROLES.index(role), record["id"]
 
     async def count(self, database: Database) -> int:
-        """How many there are of the tenant, of any scope."""
+        """How many there are of the tenant, of any scope.
+
+        Raises:
+            UsageError: The tables have a field of the user model that is not to be exported.
+        """
         operations = self._operations
         engine, config = database.asynchronous, operations.config
         await engine.run(operations.load_existing(), operations.schema, config.ddl_mode)
+        await engine.run(nothing_left_out(operations))
         return sum([await engine.run(operations.readers[role].count()) for role in _ROLES])
 
     async def page(self, database: Database, after: Any, limit: int) -> Page:
@@ -116,6 +123,25 @@ class MemuSource:
                 return page
             place, id = place + 1, None
         return page
+
+
+def nothing_left_out(operations: MemuMoving) -> Operation[None]:
+    """See that the scope names every field that the tables have: without one, records of several scopes would be one's.
+
+    Raises:
+        UsageError: There are others.
+    """
+    (found,) = yield Batch.of(operations.schema.describe_columns())
+    known = {name for core in CORE.values() for name in core} | set(operations.scope_fields)
+    tables = {operations.names[role] for role in _ROLES}
+    there = {str(name) for table, name in found.rows if table in tables}
+    others = sorted(name for name in there - known if not name.startswith("locus_"))
+    if others:
+        raise UsageError(
+            f"The tables have fields that --scope does not name: {', '.join(others)}. Without them the records of "
+            f"several scopes would become those of one. Give --scope {','.join((*operations.scope_fields, *others))}; "
+            "what holds other fields than texts is copied by copy_database."
+        )
 
 
 class MemuTarget:

@@ -123,7 +123,7 @@ class MemuImport:
             LocusMySQLError: A server cannot be used. Run it again: it goes on where it stopped.
         """
         try:
-            columns = await self._source.run(columns_of(self._source_database, self._scope))
+            columns = await self._source.run(columns_of(self._source_database, self._scope, self._tell))
             for role in KINDS.values():
                 self._summary.found += await self._source.run(count_of(NAMES[role]))
             if not self._summary.dry_run:
@@ -173,8 +173,15 @@ class MemuImport:
         return record
 
 
-def columns_of(database: str, scope: Sequence[str]) -> Operation[dict[str, list[str]]]:
+def columns_of(
+    database: str, scope: Sequence[str], tell: Callable[[str], None] = lambda _: None
+) -> Operation[dict[str, list[str]]]:
     """The columns to read of each table, ``id`` first.
+
+    Args:
+        database: Its name, for errors.
+        scope: The fields of the user model.
+        tell: Told of columns that are not read.
 
     Raises:
         SchemaMismatch: A table or a column is missing, or they are this package's own.
@@ -197,6 +204,8 @@ def columns_of(database: str, scope: Sequence[str]) -> Operation[dict[str, list[
                 "--scope."
             )
         chosen[role] = [name for name in (*CORE[role], *scope) if name in columns]
+        if others := sorted(columns.difference(chosen[role])):
+            tell(f"{table}: not copied are the columns {', '.join(others)}. Name what is of the user model in --scope.")
     return chosen
 
 

@@ -128,6 +128,18 @@ def test_only_one_scope_is_exported_if_asked_for(
     assert main(["memory", "export", str(tmp_path / "none.jsonl"), "--where", "user_id=ada"]) == 1
 
 
+def test_no_field_of_the_scope_is_left_out_unnoticed(
+    filled: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "memu.jsonl"
+    assert main(["memory", "export", str(file), "--memu"]) == 1
+    assert "--scope does not name: agent_id." in (told := capsys.readouterr().err)
+    assert "Give --scope user_id,agent_id;" in told
+    assert not file.exists()
+    assert main(["memory", "export", str(file), *SCOPED]) == 0  # what the first one began is not in the way
+    assert f"Exported {filled} items." in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_both_go_on_after_a_kill(filled: int, kept: Any, tmp_path: Path) -> None:
     whole, file = tmp_path / "whole.jsonl", tmp_path / "memu.jsonl"

@@ -180,6 +180,8 @@ async def test_other_tables_are_refused(source: MySQLConfig, make_config: MakeCo
 def test_the_command_copies(source: MySQLConfig, make_config: MakeConfig, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["import-memu", "--dsn", dsn_of(make_config()), "--source-dsn", dsn_of(source)]
     assert main([*command, "--dry-run"]) == 0
-    assert f"Would copy {COUNT} records" in capsys.readouterr().out
+    told = capsys.readouterr()
+    assert f"Would copy {COUNT} records" in told.out
+    assert "resources: not copied are the columns agent_id. Name what is of the user model in --scope." in told.err
     assert main([*command, "--scope", "user_id,agent_id"]) == 1  # two categories were one
     assert f"Copied {COUNT - 2} records, 2 left alone" in capsys.readouterr().out

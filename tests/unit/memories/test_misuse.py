@@ -1,0 +1,57 @@
+"""What is easily given wrong to long-term memory is refused, with a word on what is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from locus_mysql import MySQLMemory, SyncMySQLMemory
+from locus_mysql.errors import ConfigError, InvalidInput
+from locus_mysql.integrations.langgraph import AsyncMySQLStore, MySQLStore
+from locus_mysql.memory import HashingEmbedder, MemoryStore, SyncMemoryStore
+
+#: Nobody listens there, and nothing here needs that.
+DSN = "mysql://nobody@127.0.0.1:1/none"
+
+
+@pytest.mark.parametrize("store", [AsyncMySQLStore, MySQLStore])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"index": {"embed": HashingEmbedder()}}, "index has no 'dims'. Its keys are dims, embed, fields"),
+        ({"index": {"dims": 3}}, "index has no 'embed'. Its keys are dims, embed, fields"),
+        ({"index": HashingEmbedder()}, "index must be a dict, not HashingEmbedder"),
+        ({"ttl": 5}, "ttl must be a dict, not int. Its keys are default_ttl"),
+    ],
+)
+def test_langgraph_stores_name_the_keys(store: Callable[..., Any], options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        store(DSN, **options)
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize("memory", [MySQLMemory, SyncMySQLMemory])
+def test_locus_memory_says_what_embeds(memory: Callable[..., Any]) -> None:
+    with pytest.raises(ConfigError, match="one of Locus' embedders, with a dimension, not function"):
+        memory(DSN, embedder=lambda texts: [[1.0] for _ in texts])
+
+
+@pytest.mark.parametrize("store", [MemoryStore, SyncMemoryStore])
+def test_what_embeds_can_be_called(store: Callable[..., Any]) -> None:
+    with pytest.raises(ConfigError, match="embed must be a function from a list of texts"):
+        store(DSN, dims=3, embed=object())
+
+
+async def test_a_batch_takes_puts() -> None:
+    wrong: list[Any] = [(("users", "ada"), "tea", {"likes": "tea"})]
+    with (
+        pytest.raises(InvalidInput, match=r"takes Put\(namespace, key, value\), not tuple"),
+        SyncMemoryStore(DSN) as sync,
+    ):
+        sync.put_batch(wrong)
+    async with MemoryStore(DSN) as store:
+        for call in (store.put_batch(wrong), store.write_batch(wrong, [])):
+            with pytest.raises(InvalidInput, match=r"takes Put\(namespace, key, value\), not tuple"):
+                await call
