@@ -63,8 +63,9 @@ def has_tables(schema: Schema) -> Operation[bool]:
 def no_tables(config: ConnectionOptions, missing: Sequence[str]) -> SchemaMismatch:
     """The error to raise where tables are missing that may not be made."""
     return SchemaMismatch(
-        f"Database {config.database!r} has no table {' and no '.join(map(repr, missing))}. Make the tables with "
-        "the output of `python -m locus_mysql schema`, or set ddl_mode='create'."
+        f"Database {config.database!r} has no table {' and no '.join(map(repr, missing))}. If nothing was saved with "
+        "another table_prefix, make the tables with the output of `python -m locus_mysql schema`, or set "
+        "ddl_mode='create'."
     )
 
 

@@ -80,11 +80,19 @@ def test_the_table_of_options_is_in_the_order_of_the_configuration() -> None:
     assert list(options("Options of MySQLConfig", "docs/configuration.md")) == ["dsn", *MySQLConfig.model_fields]
 
 
-@pytest.mark.parametrize("name", ["MySQLCheckpointer", "SyncMySQLCheckpointer"])
-def test_the_table_of_checkpointer_options_is_its_signature(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "title", "page"),
+    [
+        ("MySQLCheckpointer", "Options of MySQLCheckpointer", "docs/locus.md"),
+        ("SyncMySQLCheckpointer", "Options of MySQLCheckpointer", "docs/locus.md"),
+        ("MemoryStore", "Options of MemoryStore", "docs/memories.md"),
+        ("SyncMemoryStore", "Options of MemoryStore", "docs/memories.md"),
+    ],
+)
+def test_the_table_of_options_is_the_signature(name: str, title: str, page: str) -> None:
     parameters = inspect.signature(getattr(locus_mysql, name)).parameters.values()
     named = {item.name: item.default for item in parameters if item.kind is not item.VAR_KEYWORD}
-    assert options("Options of MySQLCheckpointer", "docs/locus.md") == named
+    assert options(title, page) == named
 
 
 @pytest.mark.parametrize("name", sorted(MySQLConfig.model_fields))
