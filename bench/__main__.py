@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from locus_mysql.commands.signals import StopRequested, stop_signals_raise
+from locus_mysql.signals import StopRequested, stop_signals_raise
 
 from . import report, targets
 from .environment import environment

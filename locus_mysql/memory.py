@@ -5,8 +5,9 @@
 
 from .errors import VersionConflict
 from .memories.hashing import HashingEmbedder
+from .memories.puts import STORE_TTL, Put
 from .memories.records import Hits, MemoryHit, MemoryItem
-from .memories.store import STORE_TTL, MemoryStore, Put, SyncMemoryStore
+from .memories.store import MemoryStore, SyncMemoryStore
 
 __all__ = [
     "STORE_TTL",

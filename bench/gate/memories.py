@@ -12,7 +12,7 @@ from typing import Any
 import pymysql
 
 from locus_mysql import SyncMemoryStore
-from locus_mysql.memories.store import Put
+from locus_mysql.memories.puts import Put
 
 from ..database import fresh_database
 from ..disk import administrator

@@ -15,6 +15,7 @@ from ..database.arguments import (
 )
 from ..database.matching import contains
 from ..database.pairs import lookup_keys
+from ..database.words import parts_of
 from ..engine.operation import Batch, Operation
 from ..errors import InvalidInput, PrivilegeMissing, ReadOnlyServer
 from .base import OperationsBase
@@ -31,7 +32,7 @@ from .records import (
     state_of,
 )
 from .rows import aware
-from .searchable import parts_of, snippet
+from .searchable import snippet
 
 #: Threads whose states `search_data` reads at a time.
 SEARCH_DATA_PAGE = 50

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from .coding.delta import Delta
 
@@ -16,15 +15,6 @@ CHARACTERS_PER_TEXT = 10_000
 
 #: How many characters one save adds to the index at most.
 CHARACTERS_PER_SAVE = 1_000_000
-
-#: How many words and phrases of a query count for the score of a hit.
-PARTS_SCORED = 16
-
-#: A phrase, or what stands between blanks and ASCII punctuation. A part need not be what MySQL takes for one word.
-_PART = re.compile(r'"([^"]*)"|([^\s!-/:-@\[-^`{-~]+)')
-
-#: From a state and its delta: the text to index, and whether it only adds to the parent's text.
-TextOf: TypeAlias = Callable[[Mapping[str, Any], Delta], tuple[str, bool]]
 
 
 def text_of_plain(state: Mapping[str, Any], delta: Delta) -> tuple[str, bool]:
@@ -59,12 +49,6 @@ def strings(value: Any) -> Iterator[str]:
             pending.extend(reversed(item.values()))
         elif isinstance(item, list):
             pending.extend(reversed(item))
-
-
-def parts_of(query: str) -> list[str]:
-    """The parts of a query that count for the score of a hit, each once: phrases in quotes, and words."""
-    parts = [f'"{phrase}"' if phrase else word for phrase, word in _PART.findall(query)]
-    return list({part.casefold(): part for part in parts}.values())[:PARTS_SCORED]
 
 
 def snippet(text: str, query: str, radius: int = 80) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from .. import __version__
 from ..errors import LocusMySQLError
+from ..signals import StopRequested, stop_signals_raise
 from .arguments import FAILED, Parser
 from .care import add_health, add_vacuum, health, vacuum
 from .imports import (
@@ -21,7 +22,6 @@ from .imports import (
 )
 from .memory import add_memory, memory
 from .showing import add_demo, add_server, demo, server
-from .signals import StopRequested, stop_signals_raise
 from .tables import add_grants, add_schema, grants, schema
 
 #: Each command: what runs it, its arguments, and what it does.

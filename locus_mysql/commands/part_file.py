@@ -13,7 +13,7 @@ from ..errors import UsageError
 try:
     import fcntl
 except ImportError:  # pragma: no cover - not on Windows
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # to mypy a name of a module stays one
 
 
 class PartFile:

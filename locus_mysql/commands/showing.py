@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from ..config import MySQLConfig
 from ..errors import SetupError
 from ..integrations.sdk import need_locus
+from ..signals import StopRequested
 from .arguments import FAILED, OK, add_connection, need_langgraph, options_of
-from .signals import StopRequested
 
 T = TypeVar("T")
 

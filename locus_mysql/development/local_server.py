@@ -36,8 +36,8 @@ from pathlib import Path
 from threading import Thread
 from types import TracebackType
 
-from locus_mysql.commands.signals import StopRequested, stop_signals_raise
 from locus_mysql.errors import SetupError, Unavailable, UsageError
+from locus_mysql.signals import StopRequested, stop_signals_raise
 
 DEFAULT_DATA_DIR = Path(".server/data")
 DATABASE = "locus"

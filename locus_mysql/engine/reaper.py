@@ -67,7 +67,7 @@ class Reaper:
 
     def begin_in_child(self) -> None:
         """Forget the pools: they are the parent's."""
-        self.__init__()  # type: ignore[misc]
+        self.__init__()  # type: ignore[misc]  # nobody extends this class
 
     def _start(self) -> None:
         if self._due and self._thread is None and not self._pausing:

@@ -7,26 +7,17 @@ and fails if that takes long. Whatever fails on a secondary is asked of the prim
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from ..config import ConnectionOptions, Endpoint
+from ..config import ConnectionOptions
 from ..dialect import Statement
-from ..dialect.servers import CARRIED_OUT, LAGS, MEMBERS, READS, only_after
-from ..drivers.interface import (
-    AsyncConnection,
-    ConnectionLost,
-    Driver,
-    DriverError,
-    Result,
-    ServerError,
-    SyncConnection,
-)
-from ..errors import LocusMySQLError, ReadOnlyServer
+from ..dialect.servers import CARRIED_OUT, LAGS, only_after
+from ..drivers.interface import AsyncConnection, Result, ServerError, SyncConnection
+from ..errors import ReadOnlyServer
 from .logs import told
-from .members import AsyncMember, Role, SyncMember, brief
 from .operation import Batch, Results
 from .seen import REGISTER, Seen
-from .topology import BRIEFLY_S, SERVERS, NoSecondary, NotAMember, NotASecondary, Topology, check_membership
+from .topology import SERVERS, NotASecondary
 from .transaction import to_return, to_send
 
 #: How long a secondary may take to carry out what this process has seen, in seconds. Then the primary answers.
@@ -34,9 +25,6 @@ LAG_S = 1.0
 
 #: The primary answers all reads for this long after a secondary could not, in seconds.
 REST_S = 5.0
-
-#: A secondary is asked again whether it is a working one with the first call after so long, in seconds.
-CHECK_EVERY_S = 5.0
 
 #: The server's error where `dialect.servers.only_after` failed.
 _LAGS_ERROR = 1411
@@ -158,150 +146,3 @@ class Question:
     def _answer(self, results: list[Result], begun: int) -> Results:
         self._seen.learn(results.pop(), begun, primary=False)
         return to_return(self._batch, results[len(self._before) :], fate_unknown=False)
-
-
-class SyncSecondary(SyncMember):
-    """A connection that runs statements only while its server is a working secondary."""
-
-    def __init__(self, connection: SyncConnection, endpoint: Endpoint, topology: Topology) -> None:
-        super().__init__(connection, endpoint)
-        self._check = _Check(endpoint, topology)
-
-    def execute(self, statements: Sequence[Statement]) -> list[Result]:
-        """See `SyncConnection.execute`."""
-        questions = self._check.due()
-        return self._check.answered(self.connection.execute((*questions, *statements)), len(questions))
-
-
-class AsyncSecondary(AsyncMember):
-    """As `SyncSecondary`."""
-
-    def __init__(self, connection: AsyncConnection, endpoint: Endpoint, topology: Topology) -> None:
-        super().__init__(connection, endpoint)
-        self._check = _Check(endpoint, topology)
-
-    async def execute(self, statements: Sequence[Statement]) -> list[Result]:
-        """See `AsyncConnection.execute`."""
-        questions = self._check.due()
-        return self._check.answered(await self.connection.execute((*questions, *statements)), len(questions))
-
-
-class _Check:
-    """Asks a server now and then, in the same packet as other things, whether it is a working secondary."""
-
-    def __init__(self, endpoint: Endpoint, topology: Topology) -> None:
-        self._endpoint = endpoint
-        self._topology = topology
-        self._last: float | None = None
-
-    def due(self) -> tuple[Statement, ...]:
-        if self._last is not None and time.monotonic() < self._last + CHECK_EVERY_S:
-            return ()
-        return (READS, MEMBERS) if self._topology.members_are_told else (READS,)
-
-    def answered(self, results: list[Result], questions: int) -> list[Result]:
-        if questions:
-            self._judge(results[:questions])
-            self._last = time.monotonic()
-        return results[questions:]
-
-    def _judge(self, answers: Sequence[Result]) -> None:
-        """Raise `NotASecondary`, or `NotAMember`, if it is no working secondary."""
-        check_membership(answers[1:], self._endpoint)
-        read_only, mode = answers[0].rows[0]
-        if not int(str(read_only)):
-            self._topology.is_primary(self._endpoint)
-            raise NotASecondary(f"MySQL at {self._endpoint} is the primary")
-        if mode != "ON":
-            raise NotASecondary(f"MySQL at {self._endpoint} has no GTIDs (gtid_mode)")
-
-
-def _connect(config: ConnectionOptions, driver: Driver, topology: Topology) -> SyncConnection:
-    reasons: list[Exception] = []
-    for endpoint in topology.secondaries():
-        try:
-            return _connect_to(config, driver, topology, endpoint)
-        except (DriverError, LocusMySQLError) as error:
-            reasons.append(error)
-    raise NoSecondary(reasons)
-
-
-async def _connect_async(config: ConnectionOptions, driver: Driver, topology: Topology) -> AsyncConnection:
-    reasons: list[Exception] = []
-    for endpoint in topology.secondaries():
-        try:
-            return await _connect_to_async(config, driver, topology, endpoint)
-        except (DriverError, LocusMySQLError) as error:
-            reasons.append(error)
-    raise NoSecondary(reasons)
-
-
-def _connect_to(config: ConnectionOptions, driver: Driver, topology: Topology, endpoint: Endpoint) -> SyncSecondary:
-    try:
-        connection = SyncSecondary(driver.connect(_limits(config), endpoint), endpoint, topology)
-        try:
-            try:
-                connection.execute(())
-            except ServerError as error:
-                if not topology.asks_less_after(error):
-                    raise
-                connection.execute(())
-        except (NotAMember, NotASecondary, ServerError):
-            connection.close()
-            raise
-        except BaseException:
-            connection.abort()
-            raise
-    except ConnectionLost as error:
-        topology.failed(endpoint, error)
-        raise
-    return connection
-
-
-async def _connect_to_async(
-    config: ConnectionOptions, driver: Driver, topology: Topology, endpoint: Endpoint
-) -> AsyncSecondary:
-    try:
-        connection = AsyncSecondary(await driver.connect_async(_limits(config), endpoint), endpoint, topology)
-        try:
-            try:
-                await connection.execute(())
-            except ServerError as error:
-                if not topology.asks_less_after(error):
-                    raise
-                await connection.execute(())
-        except (NotAMember, NotASecondary, ServerError):
-            await connection.close()
-            raise
-        except BaseException:
-            connection.abort()
-            raise
-    except ConnectionLost as error:
-        topology.failed(endpoint, error)
-        raise
-    return connection
-
-
-def _limits(config: ConnectionOptions) -> ConnectionOptions:
-    """The options to connect by: the primary could answer meanwhile."""
-    return config.model_copy(update={"connect_timeout_s": min(config.connect_timeout_s, BRIEFLY_S)})
-
-
-def _gone(config: ConnectionOptions, driver: Driver, topology: Topology, silent: Endpoint) -> bool:
-    try:
-        _connect_to(brief(config), driver, topology, silent).close()
-    except (DriverError, LocusMySQLError):
-        return True
-    return False
-
-
-async def _gone_async(config: ConnectionOptions, driver: Driver, topology: Topology, silent: Endpoint) -> bool:
-    try:
-        await (await _connect_to_async(brief(config), driver, topology, silent)).close()
-    except (DriverError, LocusMySQLError):
-        return True
-    return False
-
-
-#: A pool of connections to secondaries.
-SECONDARY = Role(_connect, _connect_async, _gone, _gone_async)

@@ -17,7 +17,8 @@ from .operation import Batch, Operation, Results, Undone
 from .pool import SyncPool
 from .primary import PRIMARY
 from .retry import Retry, unexpected
-from .secondaries import SECONDARY, Question, Secondaries
+from .secondaries import Question, Secondaries
+from .secondary import SECONDARY
 from .seen import Seen
 from .topology import Topology
 from .transaction import ROLLBACK, is_transaction, to_return, to_send

@@ -7,14 +7,12 @@ from typing import cast
 
 from ..dialect.memories.care import KEPT_IN
 from ..dialect.memories.dialect import MemoryDialect
+from ..dialect.memories.writing import TOKENS_AT_ONCE
 from ..engine.operation import Batch, Operation
-from .writing import CODES_AT_ONCE, REMOVED_KEPT_US, ItemKey, WritingOperations
+from .writing import REMOVED_KEPT_US, ItemKey, WritingOperations
 
 #: How much one transaction removes.
 AT_ONCE = 500
-
-#: How many tokens one transaction removes: as many as `forget_settled` says.
-TOKENS_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +62,9 @@ class CaringOperations:
         while some := (yield from self._writing.sweep(AT_ONCE, tenant)):
             expired += some
         loose = yield from self._remove_loose(tenant)
-        removed = yield from self._purge(tenant, removed_kept_us)
-        tokens = 0
+        removed = tokens = 0
+        while some := (yield from self._writing.purge_codes(tenant, removed_kept_us, AT_ONCE)):
+            removed += some
         while True:
             (forgotten,) = yield Batch.of(self.sql.writing.forget_settled())
             tokens += forgotten.affected
@@ -89,14 +88,3 @@ class CaringOperations:
                     break
                 after = (cast(bytes, found.rows[-1][0]), cast(bytes, found.rows[-1][1]))
         return len(removed)
-
-    def _purge(self, tenant: str, age_us: int) -> Operation[int]:
-        removed = 0
-        while True:
-            (found,) = yield Batch.of(self.sql.vectors.removed(tenant, age_us, AT_ONCE))
-            before = removed
-            for owner, path in found.rows:
-                purge = self.sql.vectors.purge(cast(str, owner), cast(bytes, path), age_us, CODES_AT_ONCE)
-                removed += (yield Batch(purge))[1].affected
-            if removed == before:
-                return removed

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import cast
 
 from ..config import MySQLConfig
+from ..database.words import parts_of
 from ..dialect.memories.dialect import MemoryDialect
 from ..dialect.memories.filters import Condition
 from ..dialect.memories.ranges import Range
@@ -18,12 +18,6 @@ from .writing import ItemKey
 
 #: A search indexes at most so many texts first.
 PENDING_LIMIT = 100_000
-
-#: Of a query, only this many words and phrases count for the score of a hit.
-PARTS_SCORED = 16
-
-#: A phrase, or what stands between blanks and ASCII punctuation. A part need not be what MySQL takes for one word.
-_PART = re.compile(r'"([^"]*)"|([^\s!-/:-@\[-^`{-~]+)')
 
 #: Namespaces are listed in pages of so many.
 _PAGE = 1_000
@@ -128,9 +122,3 @@ class ReadingOperations:
             (self.sql.reading.version(tenant, *key), self.sql.vectors.of_item(tenant, *key)), atomic=False
         )
         return [cast(bytes, row[1]) for row in vectors.rows] if item.rows else []
-
-
-def parts_of(query: str) -> list[str]:
-    """The parts of a query that count for the score of a hit, each once: phrases in quotes, and words."""
-    parts = [f'"{phrase}"' if phrase else word for phrase, word in _PART.findall(query)]
-    return list({part.casefold(): part for part in parts}.values())[:PARTS_SCORED]

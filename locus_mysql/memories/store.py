@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, Unpack, cast
+from typing import Any, Unpack, cast
 
 from pydantic import SecretStr
 
@@ -13,81 +12,24 @@ from ..database.database import Database, share
 from ..dialect.memories.dialect import MemoryDialect
 from ..dialect.memories.filters import condition_of
 from ..dialect.memories.ranges import Range
-from ..dialect.memories.writing import ItemRow
 from ..engine.counters import Counters
-from ..engine.operation import Operation
-from ..errors import ConfigError, InvalidInput
-from .abreast import abreast
-from .arguments import (
-    SEARCHED_CHARACTERS,
-    check_count,
-    check_text,
-    encode_metadata,
-    encode_value,
-    microseconds,
-    strings_of,
-)
+from ..errors import ConfigError
+from .arguments import check_count
 from .caring import CaringOperations
 from .embedding import EmbedFunction, Procedure, Texts, digest_of
-from .fusion import FUSED, fuse
 from .moving import MovingOperations
 from .namespaces import encoded_key, path_of
 from .nearest import NearestOperations
-from .paths import WHOLE, check_path, texts_at
+from .paths import WHOLE, check_path
+from .puts import STORE_TTL, Prepared, Put, dims_needed, prepare
 from .reading import ReadingOperations
 from .records import Hits, MemoryItem, Namespace
+from .searching import Asked, SearchingOperations, Way
 from .surface import AsyncMemories, SyncMemories, awaited, blocking
 from .vectors.cache import VectorCache
-from .vectors.coding import DIMENSIONS_LIMIT, Coded, decode_vector, encode_vector, floats_of
+from .vectors.coding import DIMENSIONS_LIMIT, decode_vector, encode_vector, floats_of
 from .vectors.scoring import METRICS, Metric, Query
 from .writing import ItemKey, NewItem, WritingOperations
-
-#: What an item is searched by: fields only, words, embeddings, or words and embeddings.
-Way: TypeAlias = Literal["word", "meaning", "hybrid"]
-
-#: Where no time to live is given, the store's own holds; None then means that the item never expires.
-STORE_TTL: Final = "store"
-
-
-@dataclass(frozen=True, slots=True)
-class Put:
-    """An item to write, for `MemoryStore.put_batch`.
-
-    Args:
-        namespace: As in `MemoryStore.put`, like the others.
-        key: The item's.
-        value: A JSON value.
-        metadata: A dict.
-        ttl_s: The item expires after this many seconds.
-        if_version: The version that it must have.
-        text: What is searched by word.
-        embedding: An embedding of the item.
-        embeddings: Several.
-        index: What is embedded.
-        texts: What is embedded instead of what stands at paths.
-    """
-
-    namespace: Sequence[str]
-    key: str
-    value: Any
-    metadata: Mapping[str, Any] | None = None
-    ttl_s: float | str | None = STORE_TTL
-    if_version: int | None = None
-    text: str | None = None
-    embedding: Any = None
-    embeddings: Sequence[Any] = ()
-    index: bool | Sequence[str] = True
-    texts: Sequence[str] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """An item to write, but for the embeddings of its texts."""
-
-    row: ItemRow
-    given: list[Coded]
-    texts: list[str]
-    if_version: int | None
 
 
 class MemoryProcedures:
@@ -137,7 +79,8 @@ class MemoryProcedures:
         self.caring = CaringOperations(self.sql, self.writing)
         self.moving = MovingOperations(config, self.sql)
         self.nearest = NearestOperations(self.sql, VectorCache(vector_cache_bytes))
-        self._tenant = config.tenant
+        self.searching = SearchingOperations(self.reading, self.nearest)
+        self.tenant = config.tenant
 
     def count_in(self, counters: Counters) -> None:
         """See `CountsCache.count_in`."""
@@ -180,8 +123,8 @@ class MemoryProcedures:
             StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
         """
         put = Put(namespace, key, value, metadata, ttl_s, if_version, text, embedding, embeddings, index)
-        (item,) = yield from self._embedded([self._prepared(put)])
-        return cast(int, (yield self.writing.put(self._tenant, item)))
+        (item,) = yield from self.embedded([self.prepared(put)])
+        return cast(int, (yield self.writing.put(self.tenant, item)))
 
     def put_batch(self, items: Iterable[Put]) -> Procedure[None]:
         """Write items, all or none. Of several with one key the last counts. One round trip, but for embedding.
@@ -190,8 +133,8 @@ class MemoryProcedures:
             InvalidInput: As for `put`; or there are more than 10,000.
             VersionConflict: One of them has another version than its ``if_version``; nothing was changed.
         """
-        new = yield from self._embedded([self._prepared(item) for item in items])
-        yield self.writing.write(self._tenant, new)
+        new = yield from self.embedded([self.prepared(item) for item in items])
+        yield self.writing.write(self.tenant, new)
 
     def write_batch(self, items: Iterable[Put], deleted: Iterable[tuple[Sequence[str], str]]) -> Procedure[int]:
         """Write some items and delete others, all or nothing; returns how many were deleted.
@@ -199,8 +142,8 @@ class MemoryProcedures:
         What is both written and deleted is deleted.
         """
         gone = [self._key(namespace, key) for namespace, key in deleted]
-        new = yield from self._embedded([self._prepared(item) for item in items])
-        return cast(int, (yield self.writing.write(self._tenant, new, gone)))
+        new = yield from self.embedded([self.prepared(item) for item in items])
+        return cast(int, (yield self.writing.write(self.tenant, new, gone)))
 
     def get(self, namespace: Sequence[str], key: str, default: Any = None, *, refresh: bool = False) -> Procedure[Any]:
         """The value under a key; the default if there is none.
@@ -216,7 +159,7 @@ class MemoryProcedures:
 
     def get_item(self, namespace: Sequence[str], key: str, *, refresh: bool = False) -> Procedure[MemoryItem | None]:
         """The item under a key, with metadata, version and times; None if there is none."""
-        found = yield self.reading.get(self._tenant, [self._key(namespace, key)], refresh=refresh)
+        found = yield self.reading.get(self.tenant, [self._key(namespace, key)], refresh=refresh)
         return next(iter(found.values()), None)
 
     def get_batch(
@@ -226,7 +169,7 @@ class MemoryProcedures:
         wanted = [self._key(namespace, key) for namespace, key in keys]
         if not wanted:
             return {}
-        found = yield self.reading.get(self._tenant, wanted, refresh=refresh)
+        found = yield self.reading.get(self.tenant, wanted, refresh=refresh)
         items = [found[key] for key in dict.fromkeys(wanted) if key in found]
         return {(item.namespace, item.key): item for item in items}
 
@@ -236,17 +179,17 @@ class MemoryProcedures:
 
     def delete(self, namespace: Sequence[str], key: str) -> Procedure[bool]:
         """Delete an item; True if there was one."""
-        return bool((yield self.writing.write(self._tenant, [], [self._key(namespace, key)])))
+        return bool((yield self.writing.write(self.tenant, [], [self._key(namespace, key)])))
 
     def delete_batch(self, keys: Iterable[tuple[Sequence[str], str]]) -> Procedure[int]:
         """Delete items, all or none; returns how many there were. One round trip."""
         wanted = [self._key(namespace, key) for namespace, key in keys]
-        return cast(int, (yield self.writing.write(self._tenant, [], wanted)))
+        return cast(int, (yield self.writing.write(self.tenant, [], wanted)))
 
     def list_keys(self, namespace: Sequence[str], limit: int = 100, offset: int = 0) -> Procedure[list[str]]:
         """Keys of exactly this namespace, in the order of their code points."""
         found = yield self.reading.list_keys(
-            self._tenant, path_of(namespace), check_count(limit, "limit"), check_count(offset, "offset")
+            self.tenant, path_of(namespace), check_count(limit, "limit"), check_count(offset, "offset")
         )
         return cast(list[str], found)
 
@@ -272,18 +215,18 @@ class MemoryProcedures:
             path_of(labels, empty=True, what=what)
         depth = None if max_depth is None else check_count(max_depth, "max_depth", 1)
         found = yield self.reading.list_namespaces(
-            self._tenant, [prefix], [suffix], depth, check_count(limit, "limit"), check_count(offset, "offset")
+            self.tenant, [prefix], [suffix], depth, check_count(limit, "limit"), check_count(offset, "offset")
         )
         return cast(list[Namespace], found)
 
     def clear_namespace(self, namespace: Sequence[str]) -> Procedure[int]:
         """Delete all items of exactly this namespace, not of those below; returns how many there were."""
-        return cast(int, (yield self.writing.clear(self._tenant, path_of(namespace))))
+        return cast(int, (yield self.writing.clear(self.tenant, path_of(namespace))))
 
     def count(self, namespace_prefix: Sequence[str] = (), *, filter: Mapping[str, Any] | None = None) -> Procedure[int]:
         """How many items there are in a namespace and those below it."""
         where = Range(path_of(namespace_prefix, empty=True))
-        return cast(int, (yield self.reading.count(self._tenant, where, condition_of(filter, "i.value"))))
+        return cast(int, (yield self.reading.count(self.tenant, where, condition_of(filter, "i.value"))))
 
     def search(
         self,
@@ -326,9 +269,8 @@ class MemoryProcedures:
             these are certain to be the best.
         """
         where = Range(path_of(namespace_prefix, empty=not only_here, what="Namespace prefix"), exact=only_here)
-        (hits,) = yield from self._search(
-            [where], query, embedding, filter, metadata_filter, limit, offset, min_score, way, exact
-        )
+        asked = Asked(query, embedding, filter, metadata_filter, limit, offset, min_score, way, exact)
+        (hits,) = yield from self._search([where], asked)
         return hits
 
     def search_many(
@@ -351,15 +293,12 @@ class MemoryProcedures:
             Range(path_of(prefix, empty=not only_here, what="Namespace prefix"), exact=only_here)
             for prefix in namespace_prefixes
         ]
-        return (
-            yield from self._search(
-                ranges, query, embedding, filter, metadata_filter, limit, offset, min_score, way, exact
-            )
-        )
+        asked = Asked(query, embedding, filter, metadata_filter, limit, offset, min_score, way, exact)
+        return (yield from self._search(ranges, asked))
 
     def get_embeddings(self, namespace: Sequence[str], key: str) -> Procedure[list[list[float]]]:
         """The embeddings of an item, as they are stored; none if there is no item or it has none."""
-        found = yield self.reading.embedding(self._tenant, self._key(namespace, key))
+        found = yield self.reading.embedding(self.tenant, self._key(namespace, key))
         return [decode_vector(raw).tolist() for raw in found]
 
     def sweep(self, limit: int = 1_000) -> Procedure[int]:
@@ -367,124 +306,35 @@ class MemoryProcedures:
 
         Every 64th write of a process removes a few of them anyway.
         """
-        return cast(int, (yield self.writing.sweep(check_count(limit, "limit"), self._tenant)))
+        return cast(int, (yield self.writing.sweep(check_count(limit, "limit"), self.tenant)))
 
     def query_of(self, embedding: Any) -> Query:
         """An embedding to compare others with."""
-        return Query(floats_of(embedding, self._dims_needed(), "The query's embedding"), self.metric)
+        return Query(floats_of(embedding, dims_needed(self.dims), "The query's embedding"), self.metric)
 
-    def _search(
-        self,
-        ranges: Sequence[Range],
-        query: str | None,
-        embedding: Any,
-        filter: Mapping[str, Any] | None,
-        metadata_filter: Mapping[str, Any] | None,
-        limit: int,
-        offset: int,
-        min_score: float | None,
-        way: Way | None,
-        exact: bool,
-    ) -> Procedure[list[Hits]]:
-        check_count(limit, "limit")
-        check_count(offset, "offset")
-        if min_score is not None and (isinstance(min_score, bool) or not isinstance(min_score, int | float)):
-            raise InvalidInput(f"min_score must be a number, not {type(min_score).__name__}.")
-        if query is not None:
-            check_text(query, "The query")
-        way = self._way_of(query, embedding, way)
-        one, other = condition_of(filter, "i.value"), condition_of(metadata_filter, "COALESCE(i.metadata, '{}')")
-        condition = type(one)(one.sql + other.sql, one.params + other.params)
-        asked: Query | None = None
-        if way in ("meaning", "hybrid"):
+    def _search(self, ranges: Sequence[Range], asked: Asked) -> Procedure[list[Hits]]:
+        asked = asked.checked(embeds=self.embed is not None)
+        condition = asked.condition  # a filter that cannot be understood is refused before anything is embedded
+        near: Query | None = None
+        if asked.by_meaning:
+            embedding = asked.embedding
             if embedding is None:
-                (embedding,) = yield Texts([cast(str, query)], query=True)
-            asked = self.query_of(embedding)
-        tenant = self._tenant
-        searches: list[Operation[Hits]]
-        if way is None:
-            searches = [self.reading.newest(tenant, where, condition, limit, offset) for where in ranges]
-        elif way == "word":
-            searches = [
-                self.reading.words(tenant, where, condition, cast(str, query), limit, offset) for where in ranges
-            ]
-        else:
-            assert asked is not None  # noqa: S101 - for the type checker
-            wanted = limit + offset if limit else 0
-            least = None if way == "hybrid" else min_score
-            depth = max(FUSED, wanted) if way == "hybrid" else wanted
-            searches = [
-                self.nearest.nearest(tenant, where, asked, condition, depth, min_score=least, exact=exact)
-                for where in ranges
-            ]
-            if way == "hybrid":
-                searches += [self.reading.words(tenant, where, condition, cast(str, query), depth) for where in ranges]
-        found: list[Hits] = yield abreast(searches)
-        if way == "hybrid":
-            pairs = zip(found[: len(ranges)], found[len(ranges) :], strict=True)
-            found = [fuse(near, words) for near, words in pairs]
-        if way in ("meaning", "hybrid"):
-            found = [Hits(hits[offset : offset + limit], exact=hits.exact) for hits in found]
-        if min_score is not None:
-            found = [
-                Hits((hit for hit in hits if hit.score is None or hit.score >= min_score), exact=hits.exact)
-                for hits in found
-            ]
-        return found
+                (embedding,) = yield Texts([cast(str, asked.query)], query=True)
+            near = self.query_of(embedding)
+        return cast(list[Hits], (yield self.searching.search(self.tenant, ranges, asked, condition, near)))
 
-    def _way_of(self, query: str | None, embedding: Any, way: Way | None) -> Way | None:
-        if way is None:
-            if embedding is not None:
-                return "meaning" if query is None else "hybrid"
-            if query is None:
-                return None
-            return "word" if self.embed is None else "meaning"
-        if way not in ("word", "meaning", "hybrid"):
-            raise InvalidInput(f"way must be 'word', 'meaning' or 'hybrid', not {way!r:.50}.")
-        if way in ("word", "hybrid") and query is None:
-            raise InvalidInput(f"A search by way={way!r} needs a query.")
-        if way in ("meaning", "hybrid") and embedding is None and (query is None or self.embed is None):
-            raise InvalidInput(f"A search by way={way!r} needs an embedding, or a query and a store with embed=.")
-        return way
+    def prepared(self, put: Put) -> Prepared:
+        """An item checked and encoded; see `prepare`."""
+        return prepare(put, self.config, dims=self.dims, fields=self.fields, embeds=self.embed is not None)
 
-    def _prepared(self, put: Put) -> _Prepared:
-        """An item checked and encoded."""
-        path, key = self._key(put.namespace, put.key)
-        value = encode_value(put.value)
-        if put.if_version is not None:
-            check_count(put.if_version, "if_version")
-        ttl_us = microseconds(self.config.ttl_s if put.ttl_s == STORE_TTL else put.ttl_s)
-        whole = "\n".join(strings_of(put.value)) if put.text is None else check_text(put.text, "The text")
-        given = [*([] if put.embedding is None else [put.embedding]), *put.embeddings]
-        coded = [encode_vector(vector, self._dims_needed()) for vector in given]
-        texts: list[str] = []
-        if self.embed is not None and not coded and put.index is not False:
-            if isinstance(put.index, str):
-                raise InvalidInput(f"index must be a list of paths, not one text; write [{put.index!r}].")
-            if put.texts is not None:
-                texts = [check_text(text, "A text to embed") for text in put.texts]
-            else:
-                paths = self.fields if put.index is True else [check_path(path) for path in put.index]
-                for at in paths:
-                    texts += [whole] * bool(whole) if at == WHOLE else texts_at(put.value, at)
-        row = ItemRow(
-            path,
-            key,
-            value,
-            encode_metadata(None if put.metadata is None else dict(put.metadata)),
-            ttl_us,
-            whole[:SEARCHED_CHARACTERS] or None if self.config.search else None,
-        )
-        return _Prepared(row, coded, list(dict.fromkeys(texts)), put.if_version)
-
-    def _embedded(self, prepared: Sequence[_Prepared]) -> Procedure[list[NewItem]]:
+    def embedded(self, prepared: Sequence[Prepared]) -> Procedure[list[NewItem]]:
         """Items with their embeddings: of texts that have one already, that one; all others in one batch."""
         textual = [item for item in prepared if item.texts]
         known: dict[bytes, bytes] = {}
         if textual:
             keys = list({(item.row.path, item.row.key) for item in textual})
-            found = yield self.writing.known_vectors(self._tenant, keys)
-            known = {digest: raw for digest, raw in found.items() if len(raw) == 4 * self._dims_needed()}
+            found = yield self.writing.known_vectors(self.tenant, keys)
+            known = {digest: raw for digest, raw in found.items() if len(raw) == 4 * dims_needed(self.dims)}
         digests = {text: digest_of(text, self.model) for item in textual for text in item.texts}
         unknown = [text for text, digest in digests.items() if digest not in known]
         coded = {digest: encode_vector(decode_vector(raw), self.dims) for digest, raw in known.items()}
@@ -506,11 +356,6 @@ class MemoryProcedures:
 
     def _key(self, namespace: Sequence[str], key: str) -> ItemKey:
         return path_of(namespace), encoded_key(key)
-
-    def _dims_needed(self) -> int:
-        if self.dims is None:
-            raise InvalidInput("The store was made without dims, the width of its embeddings; it keeps none.")
-        return self.dims
 
 
 class MemoryStore(AsyncMemories[MemoryProcedures]):

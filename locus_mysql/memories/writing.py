@@ -166,11 +166,19 @@ class WritingOperations:
     def purge_codes(
         self, tenant: str, age_us: int = REMOVED_KEPT_US, limit: int = HOUSEKEEPING_ITEMS
     ) -> Operation[int]:
-        """Remove what tells caches of embeddings that were removed long ago; returns from how many namespaces."""
+        """Remove what tells caches of embeddings that were removed long ago; returns of how many.
+
+        Args:
+            tenant: Whose.
+            age_us: For how long caches are told of embeddings that were removed, in microseconds.
+            limit: Of at most so many namespaces, and of up to `CODES_AT_ONCE` embeddings of each.
+        """
         (found,) = yield Batch.of(self.sql.vectors.removed(tenant, age_us, limit))
+        removed = 0
         for owner, path in found.rows:
-            yield Batch(self.sql.vectors.purge(cast(str, owner), cast(bytes, path), age_us, CODES_AT_ONCE))
-        return len(found.rows)
+            purge = self.sql.vectors.purge(cast(str, owner), cast(bytes, path), age_us, CODES_AT_ONCE)
+            removed += (yield Batch(purge))[1].affected
+        return removed
 
     def _remove_expired(self, tenant: str, keys: Sequence[ItemKey]) -> Operation[int]:
         writing = self.sql.writing

@@ -12,7 +12,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from locus_mysql.engine import secondaries
+from locus_mysql.engine import secondaries, secondary
 from locus_mysql.engine.gtids import GTIDs
 from locus_mysql.errors import ReadOnlyServer
 
@@ -208,7 +208,7 @@ async def test_a_secondary_that_is_out_of_its_group_is_not_read(
     group: Group, open_store: OpenStore, side: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(secondaries, "REST_S", 0.0)
-    monkeypatch.setattr(secondaries, "CHECK_EVERY_S", 0.0)
+    monkeypatch.setattr(secondary, "CHECK_EVERY_S", 0.0)
     primary, (outside, _) = group.primary(), group.secondaries()
     store = open_store(side, outside, primary, reads="inspect")
     writer = open_store(side, primary, outside)

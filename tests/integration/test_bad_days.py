@@ -83,6 +83,7 @@ def lock_thread(own_config: MakeConfig) -> Iterator[Callable[[MySQLConfig, str],
         rival.let_go()
 
 
+@pytest.mark.slow
 @one_of_each
 async def test_a_save_waits_for_a_lock_longer_than_the_server_does(
     open_store: OpenStore, own_config: MakeConfig, lock_thread: LockThread, own_sql: RunSQL, side: str

@@ -168,6 +168,7 @@ def test_import_locus_without_a_source_says_so(dsn: str, capsys: pytest.CaptureF
     assert told.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_server_prints_its_dsn_and_ends_cleanly_when_asked(tmp_path: Path) -> None:
     try:
         find_mysqld()

@@ -61,6 +61,7 @@ def running_demo(*arguments: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("driver", ASYNC_DRIVERS if FULL else ASYNC_DRIVERS[:1])
 def test_every_check_holds_and_nothing_is_left_behind(
     driver: str, dsn: str, tables: Callable[[], tuple[Any, ...]]
@@ -78,6 +79,7 @@ def test_every_check_holds_and_nothing_is_left_behind(
     assert tables() == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("driver", ASYNC_DRIVERS if FULL else ASYNC_DRIVERS[:1])
 def test_the_chapter_on_langgraph_holds_and_leaves_nothing_behind(
     driver: str, dsn: str, tables: Callable[[], tuple[Any, ...]]
@@ -92,6 +94,7 @@ def test_the_chapter_on_langgraph_holds_and_leaves_nothing_behind(
     assert tables() == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("driver", ASYNC_DRIVERS if FULL else ASYNC_DRIVERS[:1])
 def test_the_chapter_on_memories_holds_and_leaves_nothing_behind(
     driver: str, dsn: str, tables: Callable[[], tuple[Any, ...]]
@@ -150,6 +153,7 @@ def test_an_error_in_the_middle_is_one_line_and_leaves_nothing_behind(
     assert tables() == ()
 
 
+@pytest.mark.slow
 def test_stopped_by_a_signal_it_leaves_neither_tables_nor_processes(
     dsn: str, tables: Callable[[], tuple[Any, ...]]
 ) -> None:

@@ -533,6 +533,7 @@ async def test_a_load_never_comes_from_a_server_that_takes_no_writes_any_more(
     assert await store.load("there") == {"a": 1}
 
 
+@pytest.mark.slow
 @every_side
 @pytest.mark.parametrize(
     ("missing", "error"),

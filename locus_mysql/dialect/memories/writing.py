@@ -81,7 +81,10 @@ SELECT i.tenant, %s, i.version, UTC_TIMESTAMP(6)
 OUTCOME = "SELECT s.outcome FROM {settled} s WHERE s.tenant = %s AND s.token = %s"
 
 # Relies on the index age.
-FORGET_SETTLED = "DELETE FROM {settled} WHERE settled_at < UTC_TIMESTAMP(6) - INTERVAL {KEPT_S} SECOND LIMIT 1000"
+FORGET_SETTLED = "DELETE FROM {settled} WHERE settled_at < UTC_TIMESTAMP(6) - INTERVAL {KEPT_S} SECOND LIMIT %s"
+
+#: At most so many tokens are removed at a time.
+TOKENS_AT_ONCE = 1_000
 
 # Move the text of items written since into the full-text index. Relies on the index pending.
 INDEX_PENDING = """
@@ -188,8 +191,8 @@ class WritingStatements(MemoryStatements):
         return Statement(self._text(OUTCOME), (tenant, token))
 
     def forget_settled(self) -> Statement:
-        """Remove some of the tokens that nobody will ask for any more; of all tenants."""
-        return Statement(self._text(FORGET_SETTLED))
+        """Remove up to `TOKENS_AT_ONCE` of the tokens that nobody will ask for any more; of all tenants."""
+        return Statement(self._text(FORGET_SETTLED), (TOKENS_AT_ONCE,))
 
     def index_pending(self, limit: int, *, skip_locked: bool = False) -> Statement:
         """Index the text of items written since; of all tenants."""

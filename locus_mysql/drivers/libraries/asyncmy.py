@@ -17,7 +17,7 @@ class AsyncmyConnection(AsyncAdapter):
     @classmethod
     def load(cls) -> None:
         """See `AsyncAdapter.load`."""
-        import asyncmy.connection  # noqa: F401
+        import asyncmy.connection  # noqa: F401 - `log_in` needs it
 
     async def log_in(self) -> None:
         """See `AsyncAdapter.log_in`."""

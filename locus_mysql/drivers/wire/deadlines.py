@@ -76,7 +76,7 @@ class BoundedContext(ssl.SSLContext):
         deadline = sock.deadline
         sock.shorten_wait()
         wrapped = super().wrap_socket(sock, *args, **options)
-        wrapped.deadline = deadline  # type: ignore[attr-defined]
+        wrapped.deadline = deadline  # type: ignore[attr-defined]  # it is a BoundedTLSSocket
         return wrapped
 
 

@@ -77,7 +77,7 @@ class AsyncMySQLStore(BaseStore):
         self.ttl_config = ttl
         self.index_config = index
         database, config, owned = share(where, options)
-        self._procedures = StoreProcedures(config, index, ttl)
+        self._procedures = StoreProcedures(config, index)
         self._items = _AsyncItems(self._procedures, database, owned=owned)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sweeper: asyncio.Task[None] | None = None
@@ -203,7 +203,7 @@ class MySQLStore(BaseStore):
         self.ttl_config = ttl
         self.index_config = index
         database, config, owned = share(where, options)
-        self._procedures = StoreProcedures(config, index, ttl)
+        self._procedures = StoreProcedures(config, index)
         self._items = _SyncItems(self._procedures, database, owned=owned)
         self._sweeper: threading.Thread | None = None
         self._stop = threading.Event()

@@ -16,7 +16,6 @@ from langgraph.store.base import (
     Result,
     SearchItem,
     SearchOp,
-    TTLConfig,
     ensure_embeddings,
     get_text_at_path,
     validate_op_namespace,
@@ -31,8 +30,9 @@ from ...memories.abreast import abreast
 from ...memories.arguments import check_count
 from ...memories.embedding import Procedure, Texts
 from ...memories.namespaces import encoded_key, path_of
+from ...memories.puts import Put
 from ...memories.records import Hits, MemoryHit, MemoryItem
-from ...memories.store import MemoryProcedures, Put
+from ...memories.store import MemoryProcedures
 from ...memories.vectors.scoring import Metric, Query
 from ...memories.writing import ItemKey
 
@@ -46,12 +46,10 @@ class StoreProcedures(MemoryProcedures):
     Args:
         config: The options.
         index: What is embedded, how and how wide; None: searches with a query are by word.
-        ttl: When items expire.
     """
 
-    def __init__(self, config: MySQLConfig, index: IndexConfig | None, ttl: TTLConfig | None) -> None:
+    def __init__(self, config: MySQLConfig, index: IndexConfig | None) -> None:
         self.index = index
-        self.ttl = ttl
         self.embeddings: Embeddings | None = None
         if index is None:
             super().__init__(config)
@@ -80,7 +78,7 @@ class StoreProcedures(MemoryProcedures):
             if isinstance(op, PutOp):
                 puts.pop(self._key_of(op), None)
                 puts[self._key_of(op)] = op
-        news = [self._prepared(self._put_of(op)) for op in puts.values() if op.value is not None]
+        news = [self.prepared(self._put_of(op)) for op in puts.values() if op.value is not None]
         results: list[Result] = [None] * len(ops)
         reading = [place for place, op in enumerate(ops) if not isinstance(op, PutOp)]
         if reading:
@@ -90,8 +88,8 @@ class StoreProcedures(MemoryProcedures):
                 results[place] = result
         if puts:
             gone = [key for key, op in puts.items() if op.value is None]
-            new = yield from self._embedded(news)
-            yield self.writing.write(self._tenant, new, gone)
+            new = yield from self.embedded(news)
+            yield self.writing.write(self.tenant, new, gone)
         return results
 
     def sweep_all(self) -> Procedure[int]:
@@ -122,11 +120,11 @@ class StoreProcedures(MemoryProcedures):
         return self._listed(cast(ListNamespacesOp, op))
 
     def _get(self, op: GetOp) -> Operation[Item | None]:
-        found = yield from self.reading.get(self._tenant, [self._key_of(op)], refresh=op.refresh_ttl)
+        found = yield from self.reading.get(self.tenant, [self._key_of(op)], refresh=op.refresh_ttl)
         return next((_item(item) for item in found.values()), None)
 
     def _found(self, op: SearchOp, queries: Mapping[str, Query]) -> Operation[list[SearchItem]]:
-        tenant, where = self._tenant, Range(path_of(op.namespace_prefix, empty=True, what="Namespace prefix"))
+        tenant, where = self.tenant, Range(path_of(op.namespace_prefix, empty=True, what="Namespace prefix"))
         condition = condition_of(op.filter, "i.value")
         limit, offset = check_count(op.limit, "limit"), check_count(op.offset, "offset")
         hits: Sequence[MemoryHit]
@@ -150,7 +148,7 @@ class StoreProcedures(MemoryProcedures):
             raise InvalidInput(f"Unknown match type {unknown[0]!r}. Known: {', '.join(_MATCHES)}.")
         return (
             yield from self.reading.list_namespaces(
-                self._tenant,
+                self.tenant,
                 [condition.path for condition in conditions if condition.match_type == "prefix"],
                 [condition.path for condition in conditions if condition.match_type == "suffix"],
                 None if op.max_depth is None else check_count(op.max_depth, "max_depth", 1),

@@ -15,8 +15,9 @@ from ...dialect import Schema
 from ...errors import ConfigError, InvalidInput
 from ...memories.embedding import EmbedFunction, Procedure, Texts, embed_awaited, embed_blocking
 from ...memories.hashing import HashingEmbedder
+from ...memories.puts import STORE_TTL, Put
 from ...memories.records import MemoryItem
-from ...memories.store import STORE_TTL, MemoryProcedures, Put
+from ...memories.store import MemoryProcedures
 from ...memories.surface import AsyncMemories, SyncMemories, awaited, blocking
 
 #: What embeds texts.

@@ -112,7 +112,9 @@ def copy(process: Process) -> Call:
 
 
 @pytest.mark.parametrize("make", [save, copy])
-@pytest.mark.parametrize("pipeline", [False, True], ids=["statements", "packets"])
+@pytest.mark.parametrize(
+    "pipeline", [pytest.param(False, id="statements", marks=pytest.mark.slow), pytest.param(True, id="packets")]
+)
 @pytest.mark.parametrize(
     "remove",
     [("delete", "thread"), ("delete", "thread", "c1"), ("vacuum", 0), ("forget_tenant",)],

@@ -510,6 +510,7 @@ KILLED = """
 """
 
 
+@pytest.mark.slow
 @every_side
 async def test_a_process_killed_between_writes_and_checkpoint_loses_nothing(
     open_saver: OpenSaver, side: str, server_dsn: str, database: str

@@ -10,7 +10,7 @@ import pytest
 
 from locus_mysql import MySQLConfig, SyncCheckpointStore, SyncMemoryStore
 from locus_mysql.commands import main as cli
-from locus_mysql.memories import caring
+from locus_mysql.memories import caring, writing
 from locus_mysql.memories.caring import Waste
 from locus_mysql.memory import Put
 
@@ -39,7 +39,7 @@ async def vacuum(store: Any, **options: Any) -> Waste:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches so small that there are several."""
     monkeypatch.setattr(caring, "AT_ONCE", 3)
-    monkeypatch.setattr(caring, "CODES_AT_ONCE", 2)
+    monkeypatch.setattr(writing, "CODES_AT_ONCE", 2)
 
 
 async def test_what_nobody_needs_is_removed_and_nothing_else(

@@ -10,7 +10,7 @@ import pytest
 
 from locus_mysql import MemoryStore, SyncMemoryStore
 from locus_mysql.errors import VersionConflict
-from locus_mysql.memories.store import Put
+from locus_mysql.memories.puts import Put
 
 from ..conftest import MakeConfig
 from ..proxy import WireProxy

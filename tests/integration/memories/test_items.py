@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from locus_mysql.errors import InvalidInput, VersionConflict
-from locus_mysql.memories.store import Put
+from locus_mysql.memories.puts import Put
 
 from .conftest import ALL_SIDES, Make, side_name
 

@@ -13,7 +13,7 @@ import pytest
 
 from locus_mysql.errors import CorruptCheckpoint, InvalidInput
 from locus_mysql.memories import nearest
-from locus_mysql.memories.store import Put
+from locus_mysql.memories.puts import Put
 from locus_mysql.memories.vectors import coding, scoring, table
 
 from .conftest import ALL_SIDES, Make, side_name
@@ -418,7 +418,7 @@ async def test_a_cache_older_than_what_tells_of_removed_embeddings_is_read_anew(
     await writer.put(HERE, "1", 1)
     operations = writer.store._operations.writing
     outcome = writer.store._run(operations.purge_codes("default", age_us=-1_000_000))
-    assert (await outcome if inspect.isawaitable(outcome) else outcome) == 1
+    assert (await outcome if inspect.isawaitable(outcome) else outcome) == 2
     assert sql("SELECT COUNT(*) FROM locus_memory_codes") == ((2,),)
     for _ in range(2):
         assert [hit.item.key for hit in await reader.search(embedding=[1, 0, 0])] == ["2", "3"]

@@ -20,7 +20,7 @@ from locus_mysql.errors import VersionConflict
 from locus_mysql.memories import nearest
 from locus_mysql.memories.namespaces import begins_with, ends_with, path_of
 from locus_mysql.memories.nearest import NearestOperations
-from locus_mysql.memories.store import Put
+from locus_mysql.memories.puts import Put
 from locus_mysql.memories.vectors.cache import VectorCache
 
 from ..conftest import MakeConfig
@@ -34,9 +34,9 @@ RERANKED = 5
 CACHE_BYTES = (1_000_000, 3_500)
 
 _chance = random.Random(11)
-_APART = [[_chance.gauss(centre, 1) for _ in range(DIMS)] for centre in (0, 0, 0, 1, 1, -1) for _ in range(2)]
-#: Each has another one that is nearer than codes can tell, and any may be used by several items.
-VECTORS = [[value + _chance.gauss(0, spread) for value in one] for one in _APART for spread in (0, 0.003)]
+_APART = [[_chance.gauss(centre, 1) for _ in range(DIMS)] for centre in (0, 0, 0, 1, 1, -1)]
+#: Each has others that are nearer than codes can tell, and any may be used by several items.
+VECTORS = [[value + _chance.gauss(0, spread) for value in one] for one in _APART for spread in (0, 0.01, 0.01, 0.01)]
 WORDS = ["apple", "plum", "pear", "melon"]
 
 STORES = st.sampled_from([0, 1])
@@ -108,6 +108,17 @@ class Memories(RuleBasedStateMachine):
         self._call(store, "put_batch", [_put(item) for item in items])
         self._put_all(items)
 
+    @rule(store=STORES, namespace=NAMESPACES, values=st.lists(VALUES, min_size=6, max_size=6), nearest=VECTOR)
+    def fill_a_namespace(self, store: int, namespace: Any, values: list[Any], nearest: int) -> None:
+        """With embeddings that are all near each other, and a search among them."""
+        embeddings = [nearest - nearest % 4 + place % 4 for place in range(6)]
+        rows = zip("kKlmn", values, embeddings, strict=False)
+        items = [((namespace, key), value, ("given", one), False) for key, value, one in rows]
+        self._call(store, "put_batch", [_put(item) for item in items])
+        self._put_all(items)
+        for limit in (1, 2):
+            self.search_by_meaning(1 - store, (), None, nearest, limit, 0, None, True, False)
+
     @rule(store=STORES, items=st.lists(ITEMS, max_size=6), deleted=st.lists(KEYS, max_size=6))
     def write_batch(self, store: int, items: list[Any], deleted: list[Key]) -> None:
         """Put some and delete others; what is both is deleted."""
@@ -137,13 +148,15 @@ class Memories(RuleBasedStateMachine):
         for key in gone:
             self.model.delete(key)
 
-    @rule(keys=st.one_of(st.lists(KEYS, min_size=1, max_size=10), st.none()))
-    def expire(self, keys: list[Key] | None) -> None:
-        """Of these, or of all, those with a time to live have outlived it."""
+    @rule(keys=st.one_of(st.lists(KEYS, min_size=1, max_size=10), st.none()), store=STORES, query=VECTOR)
+    def expire(self, keys: list[Key] | None, store: int, query: int) -> None:
+        """Of these, or of all, those with a time to live have outlived it; they do not crowd out others."""
         for key in list(self.model.items) if keys is None else keys:
             if key in self.model.items and self.model.items[key].expires:
                 self._set_expiry(key, "UTC_TIMESTAMP(6) - INTERVAL 1 MICROSECOND")
                 self.model.delete(key)
+        self.search_by_meaning(store, (), None, query, 2, 0, None, False, False)
+        self.list_namespaces(store, (), (), None, 9, 0)
 
     @rule(store=STORES, key=KEYS, way=st.sampled_from(["get_item", "get_batch"]))
     def refresh(self, store: int, key: Key, way: str) -> None:
@@ -261,7 +274,7 @@ class Memories(RuleBasedStateMachine):
         prefix=PREFIXES,
         filter=FILTERS,
         query=st.one_of(VECTOR, TEXTS),
-        limit=st.integers(0, 30),
+        limit=st.one_of(st.integers(0, 3), st.integers(4, 30)),
         offset=st.integers(0, 3),
         min_score=st.sampled_from([None, None, 0.1, 0.9]),
         exact=st.booleans(),
@@ -308,7 +321,7 @@ class Memories(RuleBasedStateMachine):
         options = {"query": words, "embedding": VECTORS[query], "filter": filter, "limit": limit, "exact": True}
         self._assert_hits(self._call(store, "search", prefix, **options), found)
 
-    @rule(store=STORES, prefixes=st.lists(PREFIXES, max_size=3), query=VECTOR, limit=st.integers(1, 10))
+    @rule(store=STORES, prefixes=st.lists(PREFIXES, max_size=3), query=VECTOR, limit=st.integers(1, 4))
     def search_many(self, store: int, prefixes: Any, query: Any, limit: int) -> None:
         found = self._call(store, "search_many", prefixes, embedding=VECTORS[query], limit=limit, exact=True)
         assert len(found) == len(prefixes)

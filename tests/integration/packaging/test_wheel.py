@@ -47,6 +47,7 @@ def test_a_wheel_saves_and_loads_with_pymysql_and_its_hard_dependency_alone(
     assert done.stdout == "done\n", done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "script"), [("demo", "ci/demo"), ("server", "ci/mysql")])
 def test_commands_for_development_name_the_checkout(
     wheel: Path, make_environment: Callable[..., Environment], command: str, script: str

@@ -10,11 +10,13 @@ import pytest
 
 from locus_mysql.config import Endpoint, MySQLConfig
 from locus_mysql.dialect import Statement
+from locus_mysql.dialect.servers import CARRIED_OUT, LAGS, MEMBERS, READS, only_after
 from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError
 from locus_mysql.engine.operation import Batch
-from locus_mysql.engine.secondaries import LAGS, REST_S, Question, Secondaries, is_behind
+from locus_mysql.engine.secondaries import LAG_S, REST_S, Question, Secondaries, is_behind
+from locus_mysql.engine.secondary import SECONDARY
 from locus_mysql.engine.seen import REGISTER, Seen
-from locus_mysql.engine.topology import NoSecondary, Topology
+from locus_mysql.engine.topology import NoSecondary, NotASecondary, Topology
 from locus_mysql.errors import ReadOnlyServer
 
 A = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -189,3 +191,111 @@ def test_any_server_but_the_primary_may_be_tried_and_those_that_did_not_answer_l
     topology.failed(servers[1], ConnectionLost("gone"))
     orders = {topology.secondaries() for _ in range(200)}
     assert orders == {(servers[2], servers[3], servers[1]), (servers[3], servers[2], servers[1])}
+
+
+class Connection:
+    """Gives scripted answers, and remembers what it was asked."""
+
+    server_version, max_allowed_packet, closed = "9.7.4", 1_000_000, False
+
+    def __init__(self, *answers: list[Result] | ServerError) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[Statement, ...]] = []
+        self.ended = ""
+
+    def execute(self, statements: tuple[Statement, ...]) -> list[Result]:
+        self.asked.append(statements)
+        answer = self.answers.pop(0)
+        if isinstance(answer, ServerError):
+            raise answer
+        return answer
+
+    def close(self) -> None:
+        self.ended = "closed"
+
+    def abort(self) -> None:
+        self.ended = "aborted"
+
+
+class Driver:
+    """Opens the connections that it is given by the name of the host."""
+
+    def __init__(self, connections: dict[str, Connection]) -> None:
+        self.connections = connections
+
+    def connect(self, config: MySQLConfig, endpoint: Endpoint) -> Connection:
+        if endpoint.host not in self.connections:
+            raise ConnectionLost(f"Cannot connect to MySQL at {endpoint}", connecting=True)
+        return self.connections[endpoint.host]
+
+
+def is_secondary(read_only: int = 1, mode: str = "ON", state: str = "ONLINE") -> list[Result]:
+    return [Result(((read_only, mode),)), Result(((1, state),))]
+
+
+async def test_a_question_waits_for_what_was_seen_and_its_answer_is_taken_note_of(hosts: tuple[str, ...]) -> None:
+    secondaries = Secondaries(MySQLConfig(hosts=hosts, reads="secondary"))
+    assert secondaries.seen is not None
+    secondaries.seen.learn(told(f"{A}:1-5"), secondaries.seen.begin(), primary=True)
+    question = secondaries.question(Batch.query(SELECT))
+    assert question is not None
+    answer = Result((("found",),))
+    connection: Any = Connection([Result(), answer, told(f"{A}:1-8")])
+    results = question.ask(connection)
+    assert list(results) == [answer]
+    assert not results.fate_unknown
+    assert connection.asked == [(only_after(f"{A}:1-5", LAG_S), SELECT, CARRIED_OUT)]
+    assert secondaries.seen.needed() == f"{A}:1-8"
+    behind: Any = Connection(BEHIND)
+    with pytest.raises(ServerError):
+        question.ask(behind)
+    assert behind.ended == "aborted"
+
+
+def test_a_secondary_is_one_that_takes_no_writes_and_has_gtids_and_is_asked_so_now_and_then(
+    hosts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = MySQLConfig(hosts=hosts, reads="inspect")
+    topology = Topology(config.endpoints)
+    refused = ServerError(1142, "SELECT command denied")
+    connections = {
+        hosts[0]: Connection(is_secondary(read_only=0)),
+        hosts[1]: Connection(refused, [Result(((1, "ON"),))], [Result()], [Result(((1, "ON"),)), Result()]),
+    }
+    driver: Any = Driver(connections)
+    for _ in range(50):  # in any order: until each of the two others was tried first
+        connections[hosts[0]].answers = [is_secondary(read_only=0)]
+        connections[hosts[1]].answers = [refused, [Result(((1, "ON"),))]]
+        topology = Topology(config.endpoints)
+        opened: Any = SECONDARY.connect(config, driver, topology)
+        assert opened.endpoint.host == hosts[1]
+        if connections[hosts[0]].ended and topology.order()[0].host == hosts[0]:
+            break
+    assert connections[hosts[0]].ended == "closed"
+    assert topology.order()[0].host == hosts[0]  # the primary, as was learned on the way
+    assert connections[hosts[1]].asked[-2:] == [(READS, MEMBERS), (READS,)]
+    connections[hosts[1]].answers = [[Result((("a",),))], [Result(((0, "ON"),)), Result()]]
+    assert opened.execute((SELECT,)) == [Result((("a",),))]
+    monkeypatch.setattr("locus_mysql.engine.secondary.CHECK_EVERY_S", 0.0)
+    with pytest.raises(NotASecondary, match="is the primary"):
+        opened.execute((SELECT,))
+    assert connections[hosts[1]].asked[-2:] == [(SELECT,), (READS, SELECT)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (is_secondary(mode="OFF"), "gtid_mode"),
+        (is_secondary(state="RECOVERING"), "its state is RECOVERING"),
+        (is_secondary(read_only=0), "is the primary"),
+    ],
+)
+def test_where_no_server_is_a_working_secondary_each_says_why(
+    hosts: tuple[str, ...], answer: list[Result], words: str
+) -> None:
+    config = MySQLConfig(hosts=hosts, reads="inspect")
+    driver: Any = Driver({hosts[0]: Connection(answer)})
+    with pytest.raises(NoSecondary, match=words) as caught:
+        SECONDARY.connect(config, driver, Topology(config.endpoints))
+    assert "Cannot connect" in str(caught.value)
+    assert len(caught.value.reasons) == len(hosts)

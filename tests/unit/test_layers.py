@@ -1,0 +1,94 @@
+"""That the package keeps to the layers that CONTRIBUTING.md draws."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+#: Modules beside the layers, which every layer may import.
+BESIDE = {"config", "errors", "signals"}
+
+#: What is kept; none of these imports another one.
+FAMILIES = {"checkpoints", "memories", "versions"}
+
+#: Client libraries and frameworks, and the layers that may import them.
+FOREIGN = {
+    **{library: {"drivers"} for library in ("pymysql", "aiomysql", "asyncmy", "mysql", "cryptography")},
+    **{framework: {"integrations", "development"} for framework in ("locus", "langgraph", "langchain_core")},
+}
+
+
+def layers() -> list[str]:
+    """The layers, outermost first, as CONTRIBUTING.md lists them."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    drawing = text.partition("## The layers")[2].partition("```text\n")[2].partition("```")[0]
+    return re.findall(r"^(\w+)", drawing, re.MULTILINE)
+
+
+@functools.cache
+def imports() -> list[tuple[str, str]]:
+    """Each module with each that it imports, wherever in it; both in full."""
+    return list(read_imports())
+
+
+def read_imports() -> Iterator[tuple[str, str]]:
+    """`imports`, from the files."""
+    for path in (ROOT / "locus_mysql").rglob("*.py"):
+        module = path.relative_to(ROOT).with_suffix("").parts
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                yield from ((".".join(module), name.name) for name in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                start = module[: len(module) - node.level] if node.level else ()
+                named = ".".join([*start, *([node.module] if node.module else [])])
+                if node.module and named != "locus_mysql":
+                    yield ".".join(module), named
+                else:
+                    yield from ((".".join(module), f"{named}.{name.name}") for name in node.names)
+
+
+def within() -> Iterator[tuple[str, str, str, str]]:
+    """The imports from one layer into another: both modules, both layers."""
+    for module, imported in imports():
+        if module.count(".") < 2 or not imported.startswith("locus_mysql."):
+            continue  # what stands beside the layers gives names to users, or is used by all
+        here, there = module.split(".")[1], imported.split(".")[1]
+        if here != there and there not in {*BESIDE, "__version__"}:
+            yield module, imported, here, there
+
+
+def test_every_folder_of_the_package_is_a_layer() -> None:
+    folders = {path.parent.name for path in (ROOT / "locus_mysql").glob("*/__init__.py")}
+    assert folders == set(layers())
+
+
+def test_a_layer_imports_only_those_below_it() -> None:
+    order = layers()
+    wrong = [(module, imported) for module, imported, here, there in within() if order.index(there) < order.index(here)]
+    assert wrong == []
+
+
+def test_no_family_imports_another_one() -> None:
+    wrong = [(module, imported) for module, imported, here, there in within() if {here, there} <= FAMILIES]
+    assert wrong == []
+
+
+def test_what_stands_beside_the_layers_imports_none() -> None:
+    beside = {f"locus_mysql.{name}" for name in BESIDE}
+    wrong = [
+        (module, imported)
+        for module, imported in imports()
+        if module in beside and imported.startswith("locus_mysql.") and imported not in beside
+    ]
+    assert wrong == []
+
+
+def test_client_libraries_and_frameworks_are_imported_in_their_layers_only() -> None:
+    foreign = [(module, imported.split(".")[0]) for module, imported in imports() if imported.split(".")[0] in FOREIGN]
+    assert {library for _, library in foreign} == FOREIGN.keys()
+    assert [(module, library) for module, library in foreign if module.split(".")[1] not in FOREIGN[library]] == []
