@@ -72,14 +72,13 @@ def item_of(row: Row) -> MemoryItem:
     """The item of a row.
 
     Raises:
-        CorruptCheckpoint: What is stored is no JSON.
+        CorruptCheckpoint: What is stored is no JSON, or its names are no UTF-8.
     """
     path, key, value, metadata, version, created_at, updated_at, expires_at = row[:8]
-    namespace, name = labels_of(cast(bytes, path)), cast(bytes, key).decode()
     try:
         return MemoryItem(
-            namespace,
-            name,
+            labels_of(cast(bytes, path)),
+            cast(bytes, key).decode(),
             json.loads(cast(str, value)),
             {} if metadata is None else json.loads(cast(str, metadata)),
             cast(int, version),
@@ -87,7 +86,12 @@ def item_of(row: Row) -> MemoryItem:
             _aware(cast(datetime, updated_at)),
             None if expires_at is None else _aware(cast(datetime, expires_at)),
         )
+    except UnicodeDecodeError:
+        raise CorruptCheckpoint(
+            f"Item {key!r} in {path!r} cannot be read: its names are no UTF-8. Delete it."
+        ) from None
     except ValueError:
+        name, namespace = cast(bytes, key).decode(), labels_of(cast(bytes, path))
         raise CorruptCheckpoint(f"Item {name!r} in {namespace!r} cannot be read: it is no JSON. Delete it.") from None
 
 

@@ -17,6 +17,12 @@ from ..statement import Param
 #: MySQL refuses JSON nested more deeply than 100; a filter is left some room.
 DEPTH_LIMIT = 50
 
+#: A value of a filter may be as deep as what is stored.
+VALUE_DEPTH_LIMIT = 90
+
+#: MySQL refuses whole numbers beyond what a float can hold.
+NUMBER_LIMIT_BITS = 1_023
+
 _ORDERINGS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 OPERATORS = ("$eq", "$ne", *_ORDERINGS, "$in", "$exists")
 
@@ -133,4 +139,14 @@ def _json(value: Any) -> str:
         text.encode()
     except (TypeError, ValueError, RecursionError):
         raise InvalidInput("A value of the filter is none that JSON can hold exactly.") from None
+    _check_limits(value, 0)
     return text
+
+
+def _check_limits(value: Any, depth: int) -> None:
+    if depth > VALUE_DEPTH_LIMIT:
+        raise InvalidInput(f"A value of the filter is nested more than {VALUE_DEPTH_LIMIT} deep.")
+    if isinstance(value, int) and value.bit_length() > NUMBER_LIMIT_BITS:
+        raise InvalidInput(f"A whole number of the filter has more than {NUMBER_LIMIT_BITS} bits.")
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
+        _check_limits(part, depth + 1)

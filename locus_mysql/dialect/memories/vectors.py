@@ -46,7 +46,8 @@ UPDATE {codes} c
 """
 
 ADD_VECTORS = "INSERT INTO {vectors} (tenant, path, item_key, place, digest, embedding) VALUES <rows>"
-ADD_SIGNS = "INSERT INTO {signs} (tenant, path, item_key, place, expires, sig) VALUES <rows>"
+# Signs without an embedding, as somebody deleted that by hand, are in nobody's way.
+ADD_SIGNS = "REPLACE INTO {signs} (tenant, path, item_key, place, expires, sig) VALUES <rows>"
 ADD_CODES = """
 INSERT INTO {codes} (tenant, path, item_key, place, stamp, code)
 VALUES <rows> AS fresh

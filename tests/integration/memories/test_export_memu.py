@@ -188,6 +188,7 @@ def test_records_that_are_there_as_something_else_are_left_alone(
         ((b'"memory_type":"profile",', b""), "memory_type"),
         ((b'"float32":"', b'"float32":"#'), "cannot be read"),
         ((b'"user_id":"', b'"owner":"x","user_id":"'), "owner"),
+        ((b'"user_id":"', b'"happened_at":"9999-12-31T23:59:59-10:00","user_id":"'), "happened_at is outside"),
     ],
 )
 def test_of_a_damaged_file_nothing_of_the_batch_is_imported(

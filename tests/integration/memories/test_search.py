@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import math
 import random
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.errors import InvalidInput
+from locus_mysql.errors import CorruptCheckpoint, InvalidInput
 from locus_mysql.memories import nearest
 from locus_mysql.memories.puts import Put
 from locus_mysql.memories.vectors import coding, scoring, table
@@ -425,28 +426,49 @@ async def test_a_cache_older_than_what_tells_of_removed_embeddings_is_read_anew(
     assert [hit.item.key for hit in await reader.search(embedding=[1, 0, 0])] == ["0", "2", "3"]
 
 
+#: All zeros, NaN, an infinity, another width, no whole number, nothing.
+DAMAGED = ("00" * 12, "0000C07F0000803F0000803F", "0000807F0000803F0000803F", "0000803F", "00", "")
+
+
 @pytest.mark.parametrize("numpy", [True, False], ids=["numpy", "python"])
-@pytest.mark.parametrize("metric", ["cosine", "dot", "euclidean"])
-@pytest.mark.parametrize(
-    "damage",
-    ["000000000000000000000000", "0000C07F0000803F0000803F", "0000807F0000803F0000803F", "0000803F", "00", ""],
-    ids=["zeros", "nan", "infinite", "short", "odd", "empty"],
-)
-async def test_a_damaged_embedding_is_passed_over(
-    make_memories: Make,
-    sql: Callable[..., Any],
-    damage: str,
-    metric: str,
-    numpy: bool,
-    monkeypatch: pytest.MonkeyPatch,
+async def test_damaged_embeddings_are_passed_over(
+    make_memories: Make, sql: Callable[..., Any], numpy: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not numpy:
-        for module in (scoring, table):
+        for module in (coding, scoring, table):
             monkeypatch.setattr(module, "np", None)
-    memories = make_memories(dims=3, metric=metric)
-    for number, key in enumerate("abc"):
-        await memories.put(("n",), key, number, embedding=[1, number, 0])
-    sql("UPDATE locus_memory_vectors SET embedding = UNHEX(%s) WHERE item_key = 'a'", damage)
-    for exact in (False, True, True):
-        found = await memories.search(("n",), embedding=[1, 2, 0], exact=exact)
-        assert [hit.item.key for hit in found] == ["c", "b"]
+    await make_memories(dims=3).put_batch([Put(("n",), str(n), n, embedding=[1, n, 0]) for n in range(8)])
+    for key, damage in enumerate(DAMAGED):
+        sql("UPDATE locus_memory_vectors SET embedding = UNHEX(%s) WHERE item_key = %s", damage, str(key))
+    for metric in ("cosine", "dot", "euclidean"):
+        memories = make_memories(dims=3, metric=metric)
+        for exact in (False, True, True):
+            found = await memories.search(("n",), embedding=[1, 7, 0], exact=exact)
+            assert [hit.item.key for hit in found] == ["7", "6"]
+
+
+async def test_an_item_whose_embedding_was_deleted_by_hand_is_written_again(
+    memories: Any, sql: Callable[..., Any]
+) -> None:
+    await memories.put(("n",), "k", 1, embedding=[1, 0, 0])
+    sql("DELETE FROM locus_memory_vectors")
+    assert await memories.put(("n",), "k", 2, embedding=[0, 1, 0]) == 2
+    (found,) = await memories.search(("n",), embedding=[0, 1, 0])
+    assert (found.item.value, found.score) == (2, 1.0)
+
+
+async def test_an_item_whose_name_is_damaged_is_named(memories: Any, sql: Callable[..., Any]) -> None:
+    await memories.put(("n",), "k", 1)
+    sql("UPDATE locus_memory_items SET item_key = x'FF'")
+    with pytest.raises(CorruptCheckpoint, match=r"Item b'\\xff' in b'n\\x00' cannot be read"):
+        await memories.search(("n",))
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [10**400, {"$gt": -(10**400)}, {"$in": [1, 10**400]}, json.loads("[" * 99 + "]" * 99)],
+    ids=["equal", "above", "among", "deep"],
+)
+async def test_what_no_filter_can_ask_for_is_refused(memories: Any, wanted: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"more than (90 deep|1023 bits)"):
+        await memories.search(("n",), filter={"a": wanted})
