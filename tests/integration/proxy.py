@@ -227,6 +227,7 @@ class _Link:
         while True:
             header = _read(self.client, 4)
             size = int.from_bytes(header[:3], "little")
+            proxy._open.wait()  # a black hole does not even read
             packet = header + _read(self.client, size)
             fault: Fault | None = None
             answer: bytes | None = None

@@ -109,7 +109,8 @@ def running(*command: object) -> Iterator[subprocess.Popen[str]]:
 SERVE = """
 import pathlib, signal, sys
 from locus_mysql.development.local_server import serve
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background inherits "ignore"
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background inherits "ignore",
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and so does one under nohup
 sys.exit(serve(pathlib.Path(sys.argv[1]), None, mysqld=pathlib.Path(sys.argv[2])))
 """
 
