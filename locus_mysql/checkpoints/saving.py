@@ -67,7 +67,7 @@ class SavingOperations(CleaningOperations):
         hashed = hash_logs(encoded.state, before.state.hashed if before.state else {})
         lineage = before.lineage_for(hashed)
         known_version = None if replaces else before.version
-        adopted = False
+        adopted = sweep = False
         while True:
             delta = encode_delta(
                 encoded.state,
@@ -116,6 +116,8 @@ class SavingOperations(CleaningOperations):
                 else:  # the thread is gone
                     lineage = ()
                 continue
+            if results.landed is None and self._prunes(row):  # whether or not a row was inserted
+                sweep = sweep or results.named("prune").affected > 1
             if results.landed is not None and results.landed[0] is None:
                 self.memory.forget(key, before)  # saved by an earlier try, and replaced, pruned or deleted since
                 return checkpoint_id
@@ -129,8 +131,7 @@ class SavingOperations(CleaningOperations):
             lineage = extend(lineage, delta, seq, token, provisional=new.provisional)
             state = KeptState(encoded.state, hashed, encoded.memo, encoded.memo_bytes)
             self.memory.remember(key, before, before.after_save(lineage, state))
-            pruned = 0 if results.landed is not None or not self._prunes(row) else results.named("prune").affected
-            yield from self.housekeeping(tenant, thread_id, added_text=bool(text), sweep=pruned > 1)
+            yield from self.housekeeping(tenant, thread_id, added_text=bool(text), sweep=sweep)
             return checkpoint_id
 
     def _save_batch(
@@ -344,9 +345,10 @@ class SavingOperations(CleaningOperations):
         return (yield from self._delete_checkpoint(tenant, thread_id, check_checkpoint_id(checkpoint_id)))
 
     def _delete_thread(self, tenant: str, thread_id: str) -> Operation[bool]:
-        threads, settled, token = self.sql.threads, self.sql.settled, os.urandom(16)
+        threads, settled = self.sql.threads, self.sql.settled
+        token, token_if_expired = os.urandom(16), os.urandom(16)
         lock = threads.lock_any(tenant, thread_id, token)
-        landed = settled.find(tenant, token)
+        landed = settled.find_either(tenant, token, token_if_expired)
         key = (tenant, thread_id)
         condition = self._in_turn(key)
         try:
@@ -355,7 +357,7 @@ class SavingOperations(CleaningOperations):
                 threads.guard(landed),
                 tuple(condition.guards(self.sql, key)),
                 settled.settle_rows(tenant, thread_id),
-                settled.settle(tenant, token),
+                settled.settle_either(tenant, token, token_if_expired),
                 self.sql.checkpoints.delete_all(tenant, thread_id),
                 self.sql.turns.keep_lease(*key) if condition else threads.drop(*key),
                 landed=landed,
@@ -368,7 +370,7 @@ class SavingOperations(CleaningOperations):
             return False
         finally:
             self.memory.forget(key)
-        return results.landed is not None or results.named("lock").last_insert_id == 1
+        return results.landed[0] == 1 if results.landed else results.named("lock").last_insert_id == 1
 
     def _delete_checkpoint(self, tenant: str, thread_id: str, checkpoint_id: str) -> Operation[bool]:
         threads, checkpoints, token = self.sql.threads, self.sql.checkpoints, os.urandom(16)

@@ -17,6 +17,7 @@ from ..integration.conftest import (  # noqa: F401 - fixtures
     MakeConfig,
     database,
     make_config,
+    no_housekeeping,
     open_store,
     own_config,
     own_server,

@@ -13,6 +13,7 @@ import pymysql
 import pytest
 
 from locus_mysql import CheckpointStore, MySQLBackend, SyncCheckpointStore, SyncMySQLBackend
+from locus_mysql.checkpoints import cleaning
 from locus_mysql.config import MySQLConfig
 from locus_mysql.development.local_server import LocalServer
 
@@ -97,6 +98,12 @@ def proxy(server_dsn: str) -> Iterator[WireProxy]:
     (endpoint, *_) = MySQLConfig(dsn=server_dsn).endpoints
     with WireProxy(endpoint.host, endpoint.port) as running:
         yield running
+
+
+@pytest.fixture
+def no_housekeeping(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that count: what one save in 32 does for others, by chance, is another round trip."""
+    monkeypatch.setattr(cleaning, "its_turn", lambda one_in: False)
 
 
 # Stores of every driver and side, and a server that a test may restart, lock and misconfigure.

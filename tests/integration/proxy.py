@@ -130,11 +130,6 @@ class WireProxy:
         """Forward again, what came in the meantime first."""
         self._open.set()
 
-    def forget_faults(self) -> None:
-        """Let pass what was to be broken and has not come yet."""
-        with self._lock:
-            self._faults.clear()
-
     def drop_all(self) -> None:
         """Close every connection now."""
         for link in list(self._links):

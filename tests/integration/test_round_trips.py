@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from locus_mysql import MySQLConfig
-from locus_mysql.checkpoints import cleaning
 
 from .conftest import EVERY_SIDE, AnyStore, MakeConfig, OpenStore
 from .proxy import WireProxy
@@ -17,16 +16,11 @@ State = dict[str, Any]
 Call = Callable[[AnyStore], Awaitable[Any]]
 
 every_side = pytest.mark.parametrize("side", EVERY_SIDE)
+pytestmark = pytest.mark.usefixtures("no_housekeeping")
 
 
 def state_of(turns: int) -> State:
     return {"turns": turns, "messages": [{"content": f"walrus {turn} " * 50} for turn in range(turns)]}
-
-
-@pytest.fixture(autouse=True)
-def no_housekeeping(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one save in 32 does for others is another round trip."""
-    monkeypatch.setattr(cleaning, "its_turn", lambda one_in: False)
 
 
 @pytest.fixture

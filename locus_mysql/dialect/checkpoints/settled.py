@@ -12,6 +12,12 @@ from ..template import Statements
 
 SETTLE = "INSERT INTO {settled} (tenant, token, settled_at) VALUES (%s, %s, UTC_TIMESTAMP(6))"
 
+# The first token if `threads.lock_any` found a thread that has not expired, else the second. No statement between the
+# two changes the last insert id.
+SETTLE_EITHER = """
+INSERT INTO {settled} (tenant, token, settled_at) VALUES (%s, IF(LAST_INSERT_ID() = 1, %s, %s), UTC_TIMESTAMP(6))
+"""
+
 # The tokens of checkpoints that are about to lose their names, if these are so young that a repeated save might make
 # them again. A copied thread has the same tokens as its source, so a token may be there already.
 SETTLE_ROWS = """
@@ -70,6 +76,8 @@ SELECT c.tenant, c.token, UTC_TIMESTAMP(6)
 
 FIND = "SELECT 1 FROM {settled} s WHERE s.tenant = %s AND s.token = %s"
 
+FIND_EITHER = "SELECT s.token = %s FROM {settled} s WHERE s.tenant = %s AND s.token IN (%s, %s)"
+
 # Relies on the index age.
 FORGET_OLD = "DELETE FROM {settled} WHERE settled_at < UTC_TIMESTAMP(6) - INTERVAL {KEPT_S} SECOND LIMIT 1000"
 
@@ -80,6 +88,10 @@ class SettledStatements(Statements):
     def settle(self, tenant: str, token: bytes) -> Statement:
         """Leave the token of an operation."""
         return Statement(self._text(SETTLE), (tenant, token))
+
+    def settle_either(self, tenant: str, token: bytes, token_if_expired: bytes) -> Statement:
+        """Leave one of two tokens of an operation on a thread that it locked by `lock_any`."""
+        return Statement(self._text(SETTLE_EITHER), (tenant, token, token_if_expired))
 
     def settle_rows(self, tenant: str, thread_id: str) -> Statement:
         """Leave the tokens of all young checkpoints of a thread."""
@@ -105,6 +117,10 @@ class SettledStatements(Statements):
     def find(self, tenant: str, token: bytes) -> Statement:
         """One row if an operation left this token, else none."""
         return Statement(self._text(FIND), (tenant, token))
+
+    def find_either(self, tenant: str, token: bytes, token_if_expired: bytes) -> Statement:
+        """One row if an operation left one of these tokens, else none; 1 if it was the first."""
+        return Statement(self._text(FIND_EITHER), (token, tenant, token, token_if_expired))
 
     def forget_old(self) -> Statement:
         """Remove some of the tokens that nobody will ask for any more; of all tenants."""

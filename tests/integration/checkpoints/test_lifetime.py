@@ -10,6 +10,7 @@ import pytest
 from locus_mysql.checkpoints.cleaning import SAVES_PER_CLEANING
 from locus_mysql.errors import InvalidInput, ThreadExists
 
+from ..proxy import WireProxy
 from .conftest import Make, RunSQL
 from .test_store import conversation
 
@@ -298,6 +299,18 @@ class TestExpiry:
         expire("t")
         assert await store.load("u") == {"n": 1}
 
+    @pytest.mark.parametrize("expired", [True, False])
+    async def test_a_delete_whose_answer_was_lost_tells_whether_the_thread_had_expired(
+        self, make_store: Make, expire: Expire, proxy: WireProxy, expired: bool
+    ) -> None:
+        store = make_store(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", ttl_s=60)
+        await store.save("t", {})
+        if expired:
+            expire("t")
+        proxy.drop_after_send()
+        assert await store.delete("t") is not expired
+        assert await make_store().exists("t") is False
+
     async def test_vacuum_removes_expired_threads(self, make_store: Make, expire: Expire, sql: RunSQL) -> None:
         store, other = make_store(ttl_s=600), make_store(ttl_s=600, tenant="other")
         for number in range(3):
@@ -354,6 +367,16 @@ class TestKeepingTheNewest:
         await strict.save("t", {"messages": ["another"]}, "new")
         assert await strict.list_checkpoints("t") == ["new", "10"]
         assert await strict.load("t", "10") == conversation(10)
+
+    async def test_a_save_whose_thread_was_made_anew_meanwhile_leaves_no_rows_behind(self, make_store: Make) -> None:
+        """Its first try finds what it would build on gone, and prunes; its second one saves. See `sound_tables`."""
+        generous, strict = make_store(), make_store(keep_checkpoints=2)
+        await strict.save("t", {"messages": ["a"]})
+        await generous.delete("t")
+        for turn in range(4):
+            await generous.save("t", conversation(turn), str(turn))
+        await strict.save("t", {"messages": ["a", "b"]}, "new")
+        assert await strict.list_checkpoints("t") == ["new", "3"]
 
     async def test_replacing_counts_as_newest(self, make_store: Make) -> None:
         store = make_store(keep_checkpoints=2)

@@ -315,10 +315,8 @@ class TestSearch:
             assert len(await reader.search("apple")) == number + 1
         assert sql("SELECT COUNT(*) FROM locus_store_checkpoints WHERE unindexed = 1") == ((0,),)
 
-    async def test_a_checkpoint_deleted_before_its_text_was_indexed_is_not_found(
-        self, store: Any, sql: RunSQL, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(cleaning, "its_turn", lambda one_in: False)
+    @pytest.mark.usefixtures("no_housekeeping")
+    async def test_a_checkpoint_deleted_before_its_text_was_indexed_is_not_found(self, store: Any, sql: RunSQL) -> None:
         await store.save("t", {"m": ["apple"]}, "one")
         await store.save("t", {"m": ["pear"]}, "two")
         await store.delete("t", "one")
@@ -326,10 +324,10 @@ class TestSearch:
         assert await store.search("apple") == []
         assert [hit["checkpoint_id"] for hit in await store.search("pear")] == ["two"]
 
+    @pytest.mark.usefixtures("no_housekeeping")
     async def test_saves_index_text_now_and_then(
         self, store: Any, sql: RunSQL, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(cleaning, "its_turn", lambda one_in: False)
         for number in range(5):
             await store.save("t", {"m": [f"apple {number}"]}, str(number))
         assert sql("SELECT COUNT(*) FROM locus_store_checkpoints WHERE search_text IS NULL") == ((5,),)

@@ -316,6 +316,7 @@ async def test_what_is_expected_by_id_comes_before_the_option(make: Make) -> Non
         assert (raised.value.expected, raised.value.newest) == (first, second)
 
 
+@pytest.mark.usefixtures("no_housekeeping")
 async def test_knowing_what_was_loaded_costs_no_round_trip(make: Make, proxy: WireProxy) -> None:
     one = make("raise", host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
     await one.save(saying(None, "a"), "t")
