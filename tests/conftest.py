@@ -10,8 +10,8 @@ from .thoroughness import FULL
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
-# For random runs of many operations against a server: ``@settings(settings.get_profile("server"))``. A short run has the
-# same examples every time, so that what lands does not depend on luck; a full one looks for others, and takes
+# For random runs of many operations against a server: ``@settings(settings.get_profile("server"))``. A short run has
+# the same examples every time, so that what lands does not depend on luck. A full one looks for others, and takes
 # minutes to make a failing one shorter.
 settings.register_profile(
     "server",
