@@ -164,6 +164,8 @@ class AnyOrder(RuleBasedStateMachine):
             self._begin(process, threads[1], at_once, effects, lambda made: made, "copy_thread", *threads)
             return
         effects = [model.may_remove("t"), model.may_remove("u")]
+        if command == "forget":  # looks again until there is none: a thread that was made meanwhile may go as well
+            effects *= 2
         method = ("vacuum", 0) if command == "vacuum" else ("forget_tenant",)
         self._begin(process, "t", at_once, effects, lambda _: None, *method)
 
