@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
+from mysql.connector import errorcode
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.drivers.interface import ConnectionLost, DriverError, ServerError
+from locus_mysql.drivers.interface import ConnectionLost, DriverError, PacketTooLarge, ServerError
 from locus_mysql.engine.failures import CONTENTION, CROWDED, READ_ONLY, explain, may_pass
 from locus_mysql.engine.operation import Duplicate, Outdated, Undone
 from locus_mysql.engine.retry import LONGEST_WAIT_S, Retry, unexpected
@@ -228,6 +229,71 @@ def test_every_error_says_what_to_do_and_no_password(error: DriverError, kind: t
     assert SECRET not in str(told)
     assert SECRET not in repr(told)
     assert ".." not in str(told)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "names"),
+    [
+        pytest.param(
+            AuthenticationFailed,
+            "user and password",
+            """ACCESS_DENIED_ERROR NOT_SUPPORTED_AUTH_MODE ACCESS_DENIED_NO_PASSWORD_ERROR MUST_CHANGE_PASSWORD
+            MUST_CHANGE_PASSWORD_LOGIN ACCOUNT_HAS_BEEN_LOCKED
+            USER_ACCESS_DENIED_FOR_USER_ACCOUNT_BLOCKED_BY_PASSWORD_LOCK""",
+            id="not let in",
+        ),
+        pytest.param(
+            PrivilegeMissing,
+            "GRANT",
+            """DBACCESS_DENIED_ERROR TABLEACCESS_DENIED_ERROR COLUMNACCESS_DENIED_ERROR SPECIFIC_ACCESS_DENIED_ERROR
+            PROCACCESS_DENIED_ERROR""",
+            id="not allowed",
+        ),
+        pytest.param(SchemaMismatch, "is missing", "NO_SUCH_TABLE", id="no table"),
+        pytest.param(
+            SchemaMismatch,
+            "layout",
+            """BAD_NULL_ERROR BAD_FIELD_ERROR WRONG_VALUE_COUNT_ON_ROW KEY_DOES_NOT_EXITS FT_MATCHING_KEY_NOT_FOUND
+            NO_DEFAULT_FOR_FIELD""",
+            id="another table",
+        ),
+        pytest.param(
+            StateTooLarge, "max_allowed_packet", "NET_PACKET_TOO_LARGE WARN_ALLOWED_PACKET_OVERFLOWED", id="too large"
+        ),
+        pytest.param(
+            ReadOnlyServer,
+            "primary",
+            "OPTION_PREVENTS_STATEMENT CANT_EXECUTE_IN_READ_ONLY_TRANSACTION READ_ONLY_MODE RUN_HOOK_ERROR",
+            id="read only",
+        ),
+        pytest.param(
+            Unavailable,
+            "too busy",
+            """CON_COUNT_ERROR TOO_MANY_USER_CONNECTIONS USER_LIMIT_REACHED LOCK_WAIT_TIMEOUT LOCK_DEADLOCK
+            TABLE_DEF_CHANGED XA_RBTIMEOUT USER_LOCK_DEADLOCK TRANSACTION_ROLLBACK_DURING_COMMIT LOCK_NOWAIT""",
+            id="busy",
+        ),
+        pytest.param(Unavailable, "KILL QUERY", "QUERY_INTERRUPTED", id="killed"),
+    ],
+)
+def test_errors_are_known_by_the_numbers_that_a_library_gives_to_their_names(
+    kind: type, words: str, names: str
+) -> None:
+    for name in names.split():
+        told = explain(ServerError(getattr(errorcode, f"ER_{name}"), "what the server said"), config())
+        assert type(told) is kind, name
+        assert words in str(told), name
+
+
+def test_a_packet_that_is_too_large_is_told_with_its_size_and_the_limit() -> None:
+    told = explain(PacketTooLarge(2_000_000, 1_048_576), config())
+    assert type(told) is StateTooLarge
+    assert "2000000" in str(told)
+    assert "1048576" in str(told)
+
+
+def test_what_is_neither_lost_nor_of_the_server_does_not_pass() -> None:
+    assert not may_pass(DriverError("odd"), config())
 
 
 def test_a_message_that_ends_in_a_full_stop_ends_in_one() -> None:
