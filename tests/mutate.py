@@ -378,7 +378,7 @@ def in_fork(work: Callable[[], str | None]) -> str | None:
         os.write(writing, (said or "").encode())
         os._exit(0)
     os.close(writing)
-    with open(reading, "rb") as pipe:
+    with os.fdopen(reading, "rb") as pipe:
         _, status = os.waitpid(child, 0)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)
@@ -386,8 +386,11 @@ def in_fork(work: Callable[[], str | None]) -> str | None:
     return "took too long" if status else said_so or None
 
 
-def tests_of(mutant: Mutant, known: dict[str, Any], budget_s: float) -> tuple[list[str], int]:
-    """The tests that execute what a mutant changes, the quickest first, and how many there would be without a limit."""
+def tests_of(mutant: Mutant, known: dict[str, Any], budget_s: float, noticed: Counter[str]) -> tuple[list[str], int]:
+    """The tests that execute what a mutant changes, and how many there would be without a limit.
+
+    Those that noticed others of the file come first, then the quickest.
+    """
     before = mutant.path.read_text(encoding="utf-8")
     first = before.count("\n", 0, mutant.start) + 1
     last = before.count("\n", 0, mutant.end) + 1
@@ -398,7 +401,7 @@ def tests_of(mutant: Mutant, known: dict[str, Any], budget_s: float) -> tuple[li
         return any(first <= line <= last for line in lines) if inside else bool(lines)
 
     names = [name for name, test in known.items() if executes(test["lines"].get(file, []))]
-    names.sort(key=lambda name: known[name]["seconds"])
+    names.sort(key=lambda name: (-noticed[name], known[name]["seconds"]))
     chosen, seconds = [], 0.0
     for name in names:
         seconds += known[name]["seconds"]
@@ -408,9 +411,9 @@ def tests_of(mutant: Mutant, known: dict[str, Any], budget_s: float) -> tuple[li
     return chosen, len(names)
 
 
-def ask(mutant: Mutant, asker: Asker, known: dict[str, Any], budget_s: float) -> str:
+def ask(mutant: Mutant, asker: Asker, known: dict[str, Any], budget_s: float, noticed: Counter[str]) -> str:
     """What the tests say of a mutant."""
-    names, of = tests_of(mutant, known, budget_s)
+    names, of = tests_of(mutant, known, budget_s, noticed)
     if not names:
         return f"SURVIVED 0 of {of} tests"
     changed = changed_code(mutant)
@@ -438,6 +441,8 @@ def ask(mutant: Mutant, asker: Asker, known: dict[str, Any], budget_s: float) ->
     said = in_fork(in_place)
     if said == ELSEWHERE:
         said = in_fork(imported)
+    if said in known:
+        noticed[said] += 1
     return f"SURVIVED {len(names)} of {of} tests" if said is None else f"noticed by {said.rpartition('/')[2][:80]}"
 
 
@@ -447,6 +452,7 @@ def main() -> int:
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--record", nargs="+", help="run these tests and note what they execute, and do no more")
     parser.add_argument("--tests", default="", help="ask only tests whose name begins so")
+    parser.add_argument("--without", help="ask no tests whose name holds this, such as a driver that adds nothing")
     parser.add_argument("--budget", type=float, default=20, help="ask a mutant tests of so many seconds")
     parser.add_argument("--sample", type=int, help="so many of all mutants, chosen by chance but the same each time")
     parser.add_argument("--processes", type=int, default=2)
@@ -470,19 +476,26 @@ def main() -> int:
     if arguments.list:
         print(*mutants, sep="\n")
         return 0
-    known = {name: test for name, test in known.items() if name.startswith(arguments.tests)}
+    known = {
+        name: test
+        for name, test in known.items()
+        if name.startswith(arguments.tests) and not (arguments.without and arguments.without in name)
+    }
     changed = {str(mutant.path.relative_to(ROOT)) for mutant in mutants}
     names = [name for name, test in known.items() if changed & test["lines"].keys()]
     output = os.dup(1)
 
     def ask_all(asker: Asker) -> None:
         found: Counter[str] = Counter()
+        noticed = {path: Counter[str]() for path in {mutant.path for mutant in mutants}}
         known_here = {name: test for name, test in known.items() if name in asker.items}
         with (
-            open(output, "w", encoding="utf-8") as report,
+            os.fdopen(output, "w", encoding="utf-8") as report,
             ThreadPoolExecutor(arguments.processes) as processes,
         ):
-            outcomes = processes.map(lambda mutant: ask(mutant, asker, known_here, arguments.budget), mutants)
+            outcomes = processes.map(
+                lambda mutant: ask(mutant, asker, known_here, arguments.budget, noticed[mutant.path]), mutants
+            )
             for number, (mutant, said) in enumerate(zip(mutants, outcomes, strict=True), start=1):
                 found[said.split()[0]] += 1
                 print(f"{number}/{len(mutants)} {said}: {mutant}", file=report, flush=True)

@@ -111,7 +111,9 @@ async def test_a_connection_is_used_again_unless_its_call_leaves_doubts(
     assert pool.counters.total.received_bytes == 100
 
 
-@pytest.mark.parametrize(("error", "others_go"), [(LOST, True), (READ_ONLY, True), (DUPLICATE, False), (OSError(), False)])
+@pytest.mark.parametrize(
+    ("error", "others_go"), [(LOST, True), (READ_ONLY, True), (DUPLICATE, False), (OSError(), False)]
+)
 async def test_where_a_server_fails_all_connections_to_it_go_at_once(
     awaited: bool, error: BaseException, others_go: bool
 ) -> None:
