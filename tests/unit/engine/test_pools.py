@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import weakref
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from locus_mysql.drivers.interface import ConnectionLost, ServerError
 from locus_mysql.engine.counters import Counters, PoolState
 from locus_mysql.engine.members import AsyncMember, Role, SyncMember
 from locus_mysql.engine.pool import AsyncPool, Lent, SyncPool
+from locus_mysql.engine.reaper import REAPER
 from locus_mysql.engine.topology import Topology
 from locus_mysql.errors import PoolTimeout
 
@@ -289,8 +291,11 @@ async def test_a_silent_server_is_left_once_another_one_is_the_primary(awaited: 
     await pool.give_back(await pool.borrow())
     pool.gone_if = True
     new = await pool.borrow()
-    pool.pool._begin(other := (await pool.borrow()).connection)
+    other = (await pool.borrow()).connection
+    last = await pool.borrow()
+    await pool.give_back(last)
     await pool.look_for_another(silent.connection)
+    assert last.connection.connection.ended == "aborted"  # it was idle
     assert silent.connection.connection.ended == ("aborted" if awaited else "interrupted")
     assert other.endpoint == B
     assert other.connection.ended == ""
@@ -298,6 +303,113 @@ async def test_a_silent_server_is_left_once_another_one_is_the_primary(awaited: 
     assert pool.counters.lost == 1  # what is new stays
     await pool.give_back(new)
     assert new.connection.connection.ended
+
+
+async def test_a_ping_that_is_interrupted_leaves_nothing_behind(awaited: bool) -> None:
+    pool = Pool(awaited)
+    await pool.idle(1)
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    pool.driver.opened[0].try_ping = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        await pool.borrow(tested=True)
+    assert pool.pool.state() == PoolState(0, 0, 0)
+    if awaited:
+        assert pool.ended == ["aborted"]
+
+
+async def test_what_is_idle_for_too_long_is_closed_and_looked_for_as_long_as_there_is_some(
+    awaited: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "locus_mysql.connections")
+    called: list[float] = []
+    monkeypatch.setattr(REAPER, "call", lambda pool, wait_s: called.append(wait_s))
+    monkeypatch.setattr(AsyncPool, "_reap_in", lambda pool, wait_s: called.append(wait_s))
+    pool = Pool(awaited)
+    now = [pool.pool._idle._clock()]
+    pool.pool._idle._clock = lambda: now[0]
+
+    async def reap() -> float | None:
+        """What the pool asks for: when it is to be called again."""
+        before = len(called)
+        wait_s = pool.pool.reap()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        if awaited:
+            return called.pop() if len(called) > before else None
+        return wait_s  # type: ignore[no-any-return]
+
+    idle_s = SINGLE.pool_idle_s
+    first, second = await pool.borrow(), await pool.borrow()
+    await pool.give_back(first)
+    now[0] += idle_s - 1
+    await pool.give_back(second)
+    assert called == [pytest.approx(idle_s, abs=0.1)]  # one call for both
+    assert await reap() == pytest.approx(1.0, abs=0.1)
+    assert pool.ended == ["", ""]
+    now[0] += 2
+    assert await reap() == pytest.approx(idle_s - 2, abs=0.1)
+    assert sorted(pool.ended) == ["", "closed"]
+    await pool.idle(1)
+    assert len(called) == 1
+    now[0] += idle_s + 1
+    assert await reap() is None
+    assert pool.ended == ["closed", "closed"]
+    assert caplog.text.count("too old") == 2
+    await pool.idle(1)
+    assert len(called) == 2
+
+
+async def test_a_timer_of_an_event_loop_calls_its_pool_and_does_not_keep_it(awaited: bool) -> None:
+    pool = Pool(awaited, MySQLConfig(host="a", pool_idle_s=0.01))
+    await pool.idle(1)
+    deadline = asyncio.get_running_loop().time() + 60
+    while pool.ended != ["closed"]:
+        assert asyncio.get_running_loop().time() < deadline, "nobody closed it"
+        await asyncio.sleep(0.01)
+    kept = weakref.ref(pool.pool)
+    await pool.idle(1)
+    pool.pool = None
+    gc.collect()
+    assert kept() is None
+
+
+async def test_a_pool_by_itself_counts_and_chooses_for_itself(awaited: bool) -> None:
+    driver: Any = Driver()
+    pool: Any = (AsyncPool if awaited else SyncPool)(SINGLE, driver)
+    lent = await result_of(pool.borrow(tested=False))
+    await result_of(pool.give_back(lent, None))
+    assert pool.state() == PoolState(1, 0, 0)
+
+
+async def test_a_pool_that_is_closed_or_aborted_watches_no_more(awaited: bool) -> None:
+    pool = Pool(awaited, SEVERAL)
+    lent, idle = await pool.borrow(), await pool.borrow()
+    await pool.give_back(idle)
+    if awaited:
+        assert pool.pool._watch._timer is not None
+        pool.pool.abort()
+        assert pool.ended == ["", "aborted"]
+        assert pool.pool._watch._timer is None
+        await pool.give_back(lent)
+        assert pool.ended == ["closed", "aborted"]
+        Pool(awaited).pool.abort()
+        await pool.borrow()
+    await pool.close()
+    if awaited:
+        assert pool.pool._watch._timer is None
+
+
+def test_a_pool_whose_event_loop_is_closed_drops_what_is_idle_when_it_is_freed(awaited: bool) -> None:
+    pool = Pool(awaited)
+    asyncio.run(pool.idle(1))
+    pool.pool = None
+    gc.collect()
+    assert pool.ended == ["aborted"]
+    unused = Pool(awaited)
+    unused.pool = None
 
 
 async def test_a_pool_that_is_freed_drops_what_is_idle_unless_it_is_the_parent_s(awaited: bool) -> None:
