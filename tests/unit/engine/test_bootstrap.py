@@ -94,10 +94,10 @@ def test_tables_of_others_are_left_alone(mode: DDLMode, comment: str, words: str
 
 def test_an_index_or_a_column_that_is_not_there_is_told_with_what_to_do() -> None:
     for indexes in ("PRIMARY", "", None, "words_2"):
-        with pytest.raises(SchemaMismatch, match="'two' was made without index 'words'. Make it."):
+        with pytest.raises(SchemaMismatch, match=r"'two' was made without index 'words'\. Make it\."):
             run(NEEDY, "create", there(indexes=indexes))
     for columns in ([], [("one", "a")], [("two", "vector")]):
-        with pytest.raises(SchemaMismatch, match="'One' has no column 'Vector'. Add it."):
+        with pytest.raises(SchemaMismatch, match=r"'One' has no column 'Vector'\. Add it\."):
             run(NEEDY, "create", there(), columns)
         with pytest.raises(SchemaMismatch, match="'Vector'"):  # another process, that needs none, may have been faster
             run(NEEDY, "create", [], columns)

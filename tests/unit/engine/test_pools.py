@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import weakref
 from typing import Any
@@ -17,6 +16,7 @@ from locus_mysql.engine.members import AsyncMember, Role, SyncMember
 from locus_mysql.engine.pool import AsyncPool, Lent, SyncPool
 from locus_mysql.engine.reaper import REAPER
 from locus_mysql.engine.topology import Topology
+from locus_mysql.engine.watch import AsyncWatch, SyncWatch
 from locus_mysql.errors import PoolTimeout
 
 from .scripted import Driver, result_of
@@ -30,6 +30,13 @@ READ_ONLY = ServerError(1290, "takes no writes")
 DUPLICATE = ServerError(1062, "Duplicate entry")
 
 pytestmark = pytest.mark.parametrize("awaited", [False, True], ids=["sync", "async"])
+
+
+@pytest.fixture(autouse=True)
+def nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls are watched, but however long a test takes, no server is looked for unless it asks for that."""
+    for watch in (SyncWatch, AsyncWatch):
+        monkeypatch.setattr(watch, "_watch", lambda self: None)
 
 
 class Pool:
@@ -372,7 +379,6 @@ async def test_a_timer_of_an_event_loop_calls_its_pool_and_does_not_keep_it(awai
     kept = weakref.ref(pool.pool)
     await pool.idle(1)
     pool.pool = None
-    gc.collect()
     assert kept() is None
 
 
@@ -406,7 +412,6 @@ def test_a_pool_whose_event_loop_is_closed_drops_what_is_idle_when_it_is_freed(a
     pool = Pool(awaited)
     asyncio.run(pool.idle(1))
     pool.pool = None
-    gc.collect()
     assert pool.ended == ["aborted"]
     unused = Pool(awaited)
     unused.pool = None
@@ -419,6 +424,5 @@ async def test_a_pool_that_is_freed_drops_what_is_idle_unless_it_is_the_parent_s
         if process is not None:
             pool.pool._process = process
         pool.pool = None
-        gc.collect()
         await asyncio.sleep(0)
         assert pool.ended == [ended]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import pytest
@@ -158,6 +159,47 @@ def test_a_lost_connection_is_tried_until_the_deadline() -> None:
     assert len(waits) > 10
 
 
+def test_waits_are_drawn_between_half_a_bound_and_the_bound_which_doubles_up_to_the_longest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bounds: list[tuple[float, float]] = []
+
+    def draw(least: float, most: float) -> float:
+        bounds.append((least, most))
+        return most
+
+    monkeypatch.setattr("random.uniform", draw)
+    retry = Retry(config(retry_deadline_s=60), reached_before=True, clock=Clock())
+    waits = [retry.wait_after(LOST) for _ in range(8)]
+    assert waits == pytest.approx([0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0, 1.0])
+    assert [least for least, _ in bounds] == pytest.approx([wait / 2 for wait in waits])
+
+
+def test_a_batch_that_waited_long_but_never_failed_is_sent() -> None:
+    clock = Clock()
+    retry = Retry(config(retry_deadline_s=10), reached_before=True, clock=clock)
+    clock.now += 11
+    retry.check_deadline()
+
+
+def test_the_log_tells_of_repetitions_and_of_conflicts(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "locus_mysql")
+    monkeypatch.setattr("random.uniform", lambda least, most: most)
+    Retry(config(), reached_before=True).wait_after(LOST)
+    with pytest.raises(Outdated):
+        Retry(config(), reached_before=True).wait_after(GUARD)
+    assert [record.getMessage() for record in caplog.records] == [
+        "A batch is sent again in 20 ms: Lost connection during query.",
+        "Another writer was faster: error 3141. The call goes on from what that one wrote.",
+    ]
+
+
+def test_what_was_undone_for_no_reason_of_the_server_s_is_told_in_its_own_words() -> None:
+    assert str(unexpected(Outdated("it is gone"), config())) == "it is gone"
+
+
 def test_a_deadline_of_zero_never_repeats() -> None:
     with pytest.raises(Unavailable):
         Retry(config(retry_deadline_s=0), reached_before=True).wait_after(LOST)
@@ -179,6 +221,7 @@ def test_after_a_lost_connection_nobody_knows_whether_the_batch_was_carried_out(
     assert retry.wait_after(ServerError(1062, "duplicate")) == 0
     retry.begin_batch()
     assert retry.fate_unknown  # what was sent may arrive while the next batch of the operation runs
+    assert retry.wait_after(ServerError(1062, "duplicate")) == 0  # so the next one's own first try is looked for too
 
 
 def test_a_statement_that_was_killed_is_repeated_as_after_a_lost_connection() -> None:

@@ -193,6 +193,35 @@ def test_any_server_but_the_primary_may_be_tried_and_those_that_did_not_answer_l
     assert orders == {(servers[2], servers[3], servers[1]), (servers[3], servers[2], servers[1])}
 
 
+def test_only_what_a_secondary_says_of_lagging_means_that_it_lags() -> None:
+    assert is_behind(BEHIND)
+    for other in (
+        ServerError(1411, "Incorrect datetime value"),
+        ServerError(1064, f"near '{LAGS}'"),
+        ConnectionLost(LAGS),
+    ):
+        assert not is_behind(other)
+
+
+def test_what_two_databases_wanted_to_know_is_known_to_have_been_used(hosts: tuple[str, ...]) -> None:
+    first = Secondaries(MySQLConfig(hosts=hosts, reads="secondary"))
+    assert first.seen is not None
+    assert first.seen.needed() == ""
+    del first
+    later = Secondaries(MySQLConfig(hosts=hosts, reads="secondary"))
+    assert later.seen is not None
+    assert later.seen.needed() is None  # what the first one has seen is not known any more
+
+
+def test_where_nothing_was_seen_nothing_is_waited_for(hosts: tuple[str, ...]) -> None:
+    secondaries = Secondaries(MySQLConfig(hosts=hosts, reads="secondary"))
+    question = secondaries.question(Batch.query(SELECT))
+    assert question is not None
+    connection: Any = Connection([Result((("found",),)), told("")])
+    assert list(question.ask(connection)) == [Result((("found",),))]
+    assert connection.asked == [(SELECT, CARRIED_OUT)]
+
+
 class Connection:
     """Gives scripted answers, and remembers what it was asked."""
 
