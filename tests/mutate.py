@@ -270,11 +270,11 @@ class Chosen:
 
 
 def suits(item: pytest.Item) -> bool:
-    """Whether a test runs in a fork, in seconds, and on a side of which there is no simpler one."""
+    """Whether a test takes seconds only, and is of a side of which there is no simpler one."""
     name = item.nodeid.partition("[")[2]
     other_side = any(other in name for other in ("aiomysql", "asyncmy", "pymysql-async", "mysql-connector-sync"))
     own = "own_server" in getattr(item, "fixturenames", ()) or item.get_closest_marker("slow") is not None
-    return not other_side and not own and "fork" not in item.nodeid
+    return not other_side and not own
 
 
 class Recorder(Chosen):

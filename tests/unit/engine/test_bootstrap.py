@@ -78,6 +78,7 @@ def test_tables_that_are_missing_are_made_if_they_may_be(found: list[tuple[Any, 
     [
         ("", "not made by locus-mysql"),
         ("somebody's layout 3, agents", "not made by locus-mysql"),
+        ("3, agents", "not made by locus-mysql"),
         ("locus-mysql layout x, agents", "not made by locus-mysql"),
         ("locus-mysql layout 4, agents", "has layout 4, this version of locus-mysql uses layout 3. Upgrade"),
         ("locus-mysql layout 2, agents", "has layout 2, this version of locus-mysql uses layout 3. Migrate"),

@@ -16,6 +16,7 @@ from locus_mysql.engine import asynchronous, synchronous
 from locus_mysql.engine.asynchronous import AsyncEngine
 from locus_mysql.engine.counters import Counters, PoolState
 from locus_mysql.engine.operation import Batch, Duplicate, Operation, Outdated
+from locus_mysql.engine.retry import Retry
 from locus_mysql.engine.synchronous import SyncEngine
 from locus_mysql.engine.transaction import BEGIN, COMMIT, ROLLBACK
 from locus_mysql.errors import ReadOnlyServer, SetupError, Unavailable
@@ -30,7 +31,7 @@ LOST = ConnectionLost("It gives no answer.")
 DUPLICATE = ServerError(1062, "Duplicate entry 'c' for key 't.PRIMARY'")
 GTIDS = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"
 
-pytestmark = pytest.mark.parametrize("awaited", [False, True], ids=["sync", "async"])
+BOTH = pytest.mark.parametrize("awaited", [False, True], ids=["sync", "async"])
 
 
 class Engine:
@@ -82,6 +83,7 @@ def once(batch: Batch) -> Operation[Any]:
     return (yield batch)
 
 
+@BOTH
 async def test_a_batch_is_one_packet_and_one_transaction(awaited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine(monkeypatch, awaited)
     results = await engine.run(once(PAIR))
@@ -96,6 +98,7 @@ async def test_a_batch_is_one_packet_and_one_transaction(awaited: bool, monkeypa
     assert engine.counters.retries == 0
 
 
+@BOTH
 async def test_what_a_server_refuses_is_undone_and_the_connection_goes_on(
     awaited: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,6 +122,7 @@ async def test_what_a_server_refuses_is_undone_and_the_connection_goes_on(
     assert engine.counters.opened == 1
 
 
+@BOTH
 async def test_a_transaction_that_cannot_be_undone_ends_with_its_connection(
     awaited: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +146,7 @@ async def test_a_transaction_that_cannot_be_undone_ends_with_its_connection(
 
 
 @pytest.mark.parametrize("landed", [True, False])
+@BOTH
 async def test_after_a_lost_answer_it_is_asked_whether_the_batch_was_carried_out(
     awaited: bool, monkeypatch: pytest.MonkeyPatch, landed: bool
 ) -> None:
@@ -160,6 +165,7 @@ async def test_after_a_lost_answer_it_is_asked_whether_the_batch_was_carried_out
     assert (engine.counters.retries, engine.counters.lost, engine.counters.opened) == (1, 1, 2)
 
 
+@BOTH
 async def test_what_nothing_recognises_is_sent_again_and_a_connection_is_tested_before(
     awaited: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,6 +181,54 @@ async def test_what_nothing_recognises_is_sent_again_and_a_connection_is_tested_
     assert engine.sent[3:] == [(INSERT,), (INSERT,)]
 
 
+@BOTH
+async def test_of_each_batch_a_first_try_that_may_have_been_carried_out_is_looked_for(
+    awaited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Engine(monkeypatch, awaited, INSERT=[LOST, DUPLICATE])
+
+    def twice() -> Operation[None]:
+        yield PAIR
+        engine.script["INSERT"] = [DUPLICATE]
+        yield PAIR
+
+    await engine.run(twice())
+    assert engine.sent.count((LANDED,)) == 4
+    assert engine.sent.count(SENT) == 5
+
+
+@BOTH
+async def test_what_waited_too_long_to_be_recognised_is_not_sent_again(
+    awaited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def over(retry: Retry) -> None:
+        raise Unavailable("The deadline has passed.")
+
+    monkeypatch.setattr(Retry, "check_deadline", over)
+    engine = Engine(monkeypatch, awaited, INSERT=[LOST])
+    with pytest.raises(Unavailable, match="deadline has passed"):
+        await engine.run(once(PAIR))
+    assert engine.sent == [SENT]
+
+
+@BOTH
+async def test_before_a_batch_is_sent_again_it_is_waited(awaited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    sleep = asyncio.sleep
+
+    async def wait(seconds: float) -> None:
+        waited.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(asynchronous.asyncio, "sleep", wait)
+    monkeypatch.setattr(synchronous.time, "sleep", waited.append)
+    engine = Engine(monkeypatch, awaited, INSERT=[ServerError(1213, "Deadlock")])
+    await engine.run(once(Batch.of(INSERT)))
+    (seconds,) = waited
+    assert seconds > 0
+
+
+@BOTH
 async def test_an_operation_may_expect_what_is_outdated_and_is_closed_whatever_happens(
     awaited: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,6 +258,7 @@ async def test_an_operation_may_expect_what_is_outdated_and_is_closed_whatever_h
     assert ends == ["ended", "closed"]
 
 
+@BOTH
 async def test_tables_are_made_sure_of_once_for_each_schema_and_mode(
     awaited: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,6 +279,7 @@ async def test_tables_are_made_sure_of_once_for_each_schema_and_mode(
     assert len(ensured) == 3
 
 
+@BOTH
 async def test_tables_that_could_not_be_made_are_tried_again(awaited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine(monkeypatch, awaited, CREATE=[ServerError(1142, "denied")])
 
@@ -239,6 +295,7 @@ async def test_tables_that_could_not_be_made_are_tried_again(awaited: bool, monk
     assert [one[0].sql[:6] for one in engine.sent] == ["CREATE", "CREATE", "SELECT"]
 
 
+@BOTH
 async def test_who_never_reached_a_server_is_told_at_once(awaited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine(monkeypatch, awaited)
     answers = engine.driver.answers
@@ -263,6 +320,7 @@ async def test_who_never_reached_a_server_is_told_at_once(awaited: bool, monkeyp
     assert engine.counters.retries >= 1
 
 
+@BOTH
 async def test_pools_are_told_of_and_closed(awaited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine(monkeypatch, awaited)
     assert engine.engine.pools() == (() if awaited else (PoolState(),))
@@ -274,6 +332,7 @@ async def test_pools_are_told_of_and_closed(awaited: bool, monkeypatch: pytest.M
     assert engine.engine.pools() == (PoolState(),)
     await engine.run(once(Batch.of(SELECT)))
     engine.engine.begin_in_child()
+    await asyncio.sleep(0)
     await engine.run(once(Batch.of(SELECT)))
     assert [one.ended for one in engine.driver.opened] == ["closed", "", ""]
     assert engine.engine.pools() == (PoolState(1, 0, 0),)
@@ -282,6 +341,7 @@ async def test_pools_are_told_of_and_closed(awaited: bool, monkeypatch: pytest.M
 SEVERAL = MySQLConfig(hosts=("a", "b"), reads="secondary", retry_deadline_s=60)
 
 
+@BOTH
 async def test_a_secondary_answers_what_it_may_once_the_primary_told_what_was_seen(
     awaited: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -307,6 +367,7 @@ async def test_a_secondary_answers_what_it_may_once_the_primary_told_what_was_se
     assert {one.ended for one in engine.driver.opened} <= {"closed", "aborted"}
 
 
+@BOTH
 async def test_after_an_answer_of_the_primary_that_did_not_come_it_is_asked_again_before_a_secondary(
     awaited: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -319,8 +380,11 @@ async def test_after_an_answer_of_the_primary_that_did_not_come_it_is_asked_agai
     assert engine.driver.asked[-1][0] == "a"
     await engine.run(once(Batch.query(SELECT)))
     assert engine.driver.asked[-1][0] == "c"
+    await engine.close()
+    assert [one.ended for one in engine.driver.opened] == ["closed", "closed"]
 
 
+@BOTH
 async def test_who_only_inspects_writes_nothing(awaited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine(monkeypatch, awaited, MySQLConfig(host="a", reads="inspect"))
     with pytest.raises(ReadOnlyServer):
@@ -328,13 +392,33 @@ async def test_who_only_inspects_writes_nothing(awaited: bool, monkeypatch: pyte
     assert engine.sent == []
 
 
-def test_each_event_loop_has_a_pool_and_that_of_a_closed_one_is_dropped(
-    awaited: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not awaited:
-        assert Engine(monkeypatch, awaited).engine.pools() == (PoolState(),)
-        return
+@BOTH
+async def test_an_engine_by_itself_counts_for_itself(awaited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine(monkeypatch, awaited)
+    engine.engine = (AsyncEngine if awaited else SyncEngine)(SINGLE)
+    await engine.run(once(Batch.of(SELECT)))
+    assert engine.counters.opened == 0
+
+
+def test_event_loops_do_not_disturb_each_other_and_close_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(monkeypatch, True)
+    first, second = asyncio.new_event_loop(), asyncio.new_event_loop()
+    try:
+        for loop in (first, second, first):
+            loop.run_until_complete(engine.run(once(Batch.of(SELECT))))
+        assert [one.ended for one in engine.driver.opened] == ["", ""]
+        assert len(engine.engine.pools()) == 2
+        second.run_until_complete(engine.close())
+        assert [one.ended for one in engine.driver.opened] == ["", "closed"]
+        first.run_until_complete(asyncio.sleep(0))  # its transports are its own to use
+        assert [one.ended for one in engine.driver.opened] == ["aborted", "closed"]
+    finally:
+        first.close()
+        second.close()
+
+
+def test_the_pool_of_an_event_loop_that_is_closed_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(monkeypatch, True)
     asyncio.run(engine.run(once(Batch.of(SELECT))))
     assert engine.driver.opened[0].ended == ""
     asyncio.run(engine.run(once(Batch.of(SELECT))))

@@ -11,6 +11,7 @@ import pytest
 
 from locus_mysql.config import Endpoint, MySQLConfig
 from locus_mysql.drivers.interface import ConnectionLost, ServerError
+from locus_mysql.engine import pool as pools
 from locus_mysql.engine.counters import Counters, PoolState
 from locus_mysql.engine.members import AsyncMember, Role, SyncMember
 from locus_mysql.engine.pool import AsyncPool, Lent, SyncPool
@@ -380,14 +381,22 @@ async def test_a_timer_of_an_event_loop_calls_its_pool_and_does_not_keep_it(awai
     await pool.idle(1)
     pool.pool = None
     assert kept() is None
+    if awaited:
+        pools._reap(kept)
 
 
 async def test_a_pool_by_itself_counts_and_chooses_for_itself(awaited: bool) -> None:
     driver: Any = Driver()
     pool: Any = (AsyncPool if awaited else SyncPool)(SINGLE, driver)
-    lent = await result_of(pool.borrow(tested=False))
-    await result_of(pool.give_back(lent, None))
+    for _ in range(2):
+        if awaited:
+            async with pool.connection():
+                pass
+        else:
+            with pool.connection():
+                pass
     assert pool.state() == PoolState(1, 0, 0)
+    assert driver.opened[0].pings == 0
 
 
 async def test_a_pool_that_is_closed_or_aborted_watches_no_more(awaited: bool) -> None:
@@ -424,5 +433,7 @@ async def test_a_pool_that_is_freed_drops_what_is_idle_unless_it_is_the_parent_s
         if process is not None:
             pool.pool._process = process
         pool.pool = None
+        if awaited:
+            assert pool.ended == [""]  # the event loop does it
         await asyncio.sleep(0)
         assert pool.ended == [ended]

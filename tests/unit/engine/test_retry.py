@@ -70,6 +70,7 @@ NOT_LET_IN = ServerError(1045, "Access denied")
     ("reasons", "when_reached", "when_new", "told", "words"),
     [
         ([READ_ONLY_ONE, READ_ONLY_ONE], True, True, ReadOnlyServer, "at b takes no writes"),
+        ([READ_ONLY_ONE, READ_ONLY_ONE], True, True, ReadOnlyServer, "the group has elected one"),
         ([READ_ONLY_ONE, UNREACHED], True, True, Unavailable, "Cannot connect"),
         ([RECOVERING_ONE, READ_ONLY_ONE], True, True, Unavailable, "no working member"),
         ([RECOVERING_ONE, RECOVERING_ONE], True, True, Unavailable, "no working member"),

@@ -19,6 +19,8 @@ from locus_mysql.engine.seen import REGISTER, Seen
 from locus_mysql.engine.topology import NoSecondary, NotASecondary, Topology
 from locus_mysql.errors import ReadOnlyServer
 
+from . import scripted
+
 A = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 SELECT, INSERT = Statement("SELECT 1"), Statement("INSERT INTO t VALUES (1)")
 BEHIND = ServerError(1411, f"Incorrect string value: '{LAGS}' for function uuid_to_bin")
@@ -328,3 +330,62 @@ def test_where_no_server_is_a_working_secondary_each_says_why(
         SECONDARY.connect(config, driver, Topology(config.endpoints))
     assert "Cannot connect" in str(caught.value)
     assert len(caught.value.reasons) == len(hosts)
+
+
+@pytest.mark.parametrize("awaited", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize(
+    ("first", "ended"),
+    [
+        pytest.param(ConnectionLost("It gives no answer."), "aborted", id="silent"),
+        pytest.param(ServerError(1064, "syntax"), "closed", id="refusing"),
+        pytest.param([Result(((1, "OFF"),)), Result()], "closed", id="no GTIDs"),
+        pytest.param(KeyboardInterrupt(), "aborted", id="interrupted"),
+    ],
+)
+async def test_what_cannot_be_read_as_a_secondary_is_left(
+    hosts: tuple[str, ...], awaited: bool, first: Any, ended: str
+) -> None:
+    config = MySQLConfig(hosts=hosts[:2], reads="inspect", connect_timeout_s=30)
+    bad, good = config.endpoints
+    working = [Result(((1, "ON"),)), Result()]
+
+    def answer(endpoint: Endpoint, statements: tuple[Statement, ...]) -> Any:
+        return [] if not statements else first if endpoint == bad else working
+
+    driver: Any = scripted.Driver(answer)
+    connect = SECONDARY.connect_async if awaited else SECONDARY.connect
+    gone = SECONDARY.gone_async if awaited else SECONDARY.gone
+    topology = Topology((bad,))
+    with pytest.raises((NoSecondary, KeyboardInterrupt)) as caught:
+        await scripted.result_of(connect(config, driver, topology))
+    assert driver.opened[0].ended == ended
+    if not isinstance(first, KeyboardInterrupt):
+        assert len(caught.value.reasons) == 1  # type: ignore[union-attr]
+        assert await scripted.result_of(gone(config, driver, topology, bad)) is True
+    several = Topology((bad, good))
+    if isinstance(first, ConnectionLost):
+        several.failed(bad, first)
+        for _ in range(20):  # the silent one is tried last
+            assert (await scripted.result_of(connect(config, driver, several))).endpoint == good
+        assert several.secondaries() == (good, bad)
+        fresh = Topology((bad, good))
+        with pytest.raises(NoSecondary):
+            await scripted.result_of(connect(config, driver, fresh_one := Topology((bad,))))
+        assert fresh_one.limits(config, bad).connect_timeout_s < 30
+        assert fresh.limits(config, bad).connect_timeout_s == 30
+    driver.opened.clear()
+    assert await scripted.result_of(gone(config, driver, several, good)) is False
+    assert driver.opened[0].ended == "closed"
+    connection = await scripted.result_of(connect(config, driver, Topology((good,))))
+    assert not connection.closed
+    assert connection.server_version == "9.7.4"
+    assert set(driver.limits) == {2.0}
+
+
+async def test_a_secondary_that_turned_out_to_be_the_primary_is_known_as_such(hosts: tuple[str, ...]) -> None:
+    config = MySQLConfig(hosts=hosts, reads="inspect")
+    last = config.endpoints[-1]
+    driver: Any = scripted.Driver(lambda endpoint, statements: [Result(((0, "ON"),)), Result()] if statements else [])
+    topology = Topology(config.endpoints)
+    assert SECONDARY.gone(config, driver, topology, last)
+    assert topology.order()[0] == last
