@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.checkpoints import cleaning
+from locus_mysql.checkpoints import cleaning, querying
 from locus_mysql.checkpoints.coding.codec import encode
 from locus_mysql.checkpoints.conditions import NO_CHECKPOINT, Condition, expecting
 from locus_mysql.checkpoints.leases import Lease, check_turn
@@ -21,6 +21,7 @@ from locus_mysql.checkpoints.rows import rewritten
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Statement
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
+from locus_mysql.dialect.checkpoints.loading import CHAIN_ROWS
 from locus_mysql.dialect.checkpoints.saving import NewRow
 from locus_mysql.dialect.template import KEPT_S
 from locus_mysql.drivers.interface import Result
@@ -260,6 +261,13 @@ def test_what_was_saved_by_an_earlier_try_and_is_gone_since_is_not_remembered() 
     assert ops.memory.snapshot(KEY).newest[0].seq == 9
 
 
+def test_a_save_that_prunes_and_landed_before_has_no_results_to_look_at() -> None:
+    ops = operations(keep_checkpoints=3)
+    operation = ops.save(*KEY, new(BIG, "c"))
+    next(operation)
+    assert done(operation, Results([], {}, landed=(9,))) == "c"
+
+
 # Conditions and turns.
 
 
@@ -377,6 +385,13 @@ def test_a_condition_that_holds_all_the_same_is_tried_again_for_a_while() -> Non
     assert not held.lost
 
 
+def test_a_thread_that_has_no_checkpoint_as_was_expected_is_tried_again() -> None:
+    operation = operations().save(*KEY, new(BIG), Condition(NO_CHECKPOINT, NO_CHECKPOINT))
+    next(operation)
+    operation.throw(outdated())
+    assert names(operation.send(three())).startswith("take_seq guard newest_has_id newest_has_token")
+
+
 def test_what_a_caller_expects_is_a_checkpoint_s_id_or_none() -> None:
     assert expecting(None) == Condition()
     assert expecting(NO_CHECKPOINT) == Condition(newest_id=NO_CHECKPOINT)
@@ -481,6 +496,20 @@ def test_a_checkpoint_that_is_not_there_is_not_deleted(fate_unknown: bool) -> No
     next(operation)
     assert done(operation, Results([], {}, landed=(1,))) is True
     assert ops.memory.snapshot(KEY)[:5] == Snapshot()[:5]
+
+
+def test_a_delete_whose_first_answer_was_lost_settles_nothing_if_it_deleted() -> None:
+    operation = operations().delete(*KEY, "c")
+    assert done(operation, answer(next(operation), fate_unknown=True)) is True
+
+
+def test_a_save_after_the_newest_was_deleted_is_of_a_whole_state() -> None:
+    ops = operations()
+    save(ops, new(BIG), seq=4)
+    operation = ops.delete(*KEY, "c")
+    done(operation, answer(next(operation), unname=Result(affected=1, last_insert_id=4)))
+    assert ops.memory.snapshot(KEY).version is not None
+    assert names(save(ops, new(LONGER))) == "take_seq guard insert_whole delete_left_behind"
 
 
 def test_a_copy_is_one_transaction_that_is_recognised() -> None:
@@ -589,6 +618,154 @@ def test_what_is_loaded_by_its_rows_is_kept_and_not_read_again() -> None:
     assert names(next(operation)) == "rows"
     done(operation, Results([Result(rows=((row_of(batch).payload,),))], {}))
     assert names(next(ops.load(*KEY))) == "unchanged"
+
+
+def test_a_checkpoint_that_builds_on_many_rows_is_read_with_all_of_them() -> None:
+    row = row_of(save(operations(), new(BIG)))
+    full = (b"v" * 16, 1, *[column for seq in range(CHAIN_ROWS) for column in (9 - seq, b"t" * 16, b"payload")])
+    ops = operations()
+    operation = ops.load(*KEY, "c")
+    assert names(next(operation)) == "named"
+    every = operation.send(Results([Result(rows=(full,))], {}))
+    assert every.statements == (Statement("all_rows", (*KEY, "c")),)
+    state = done(operation, Results([Result(rows=((2, row.token, row.payload, b"v" * 16),))], {}))
+    assert state.text() == encode(BIG).text()
+    snapshot = ops.memory.snapshot(KEY)
+    assert (snapshot.lineages[0][0].seq, snapshot.newest, snapshot.version) == (2, (), b"v" * 16)
+    operation = ops.load_row(*KEY, "another")
+    next(operation)
+    assert done(operation, Results([Result()], {})) is None
+
+
+def test_a_thread_whose_newest_checkpoint_is_not_there_is_forgotten() -> None:
+    ops = operations()
+    save(ops, new(BIG))
+    operation = ops.load(*KEY)
+    next(operation)
+    assert names(operation.send(Results([Result()], {}))) == "newest"
+    assert done(operation, Results([Result()], {})) is None
+    assert ops.memory.snapshot(KEY)[:5] == Snapshot()[:5]
+
+
+@pytest.mark.parametrize(("rows", "token"), [((), None), ((("c", TOKEN),), TOKEN)])
+def test_the_token_of_the_newest_checkpoint(rows: Any, token: bytes | None) -> None:
+    operation = operations().newest_token(*KEY)
+    assert names(next(operation)) == "newest"
+    assert done(operation, Results([Result(rows=rows)], {})) == token
+
+
+# Finding.
+
+AT = datetime(2026, 1, 1)
+
+
+def hits(*names: str, value: str = "1") -> tuple[Any, ...]:
+    return tuple(("t", name, f'{{"a":{value}}}', AT) for name in names)
+
+
+def test_pages_are_asked_for_until_there_are_enough_matches() -> None:
+    server = Server(find_by_metadata=[[*hits("x"), *hits("y", value="true")], hits("z"), hits("never")])
+    found = server.run(operations().query_by_metadata("tenant", "a", 1, 2))
+    assert [info["checkpoint_id"] for info in found] == ["x", "z"]
+    assert [(size, offset) for *_, size, offset in server.params("find_by_metadata")] == [(2, 0), (100, 2)]
+    enough = Server(find_by_metadata=[hits("x", "y"), hits("never")])
+    assert len(enough.run(operations().query_by_metadata("tenant", "a", 1, 2))) == 2
+    assert len(enough.sent) == 1
+    few = Server(find_by_metadata=[hits("x"), hits("never")])
+    assert len(few.run(operations().query_by_metadata("tenant", "a", 1, 2))) == 1
+    other_name = Server(find_by_metadata=[(("t", "x", '{"b":1}', AT),)])
+    assert other_name.run(operations().query_by_metadata("tenant", "a", 1)) == []
+
+
+def state_rows(*names: str, value: str = "1", state: dict[str, Any] | None = None) -> list[Any]:
+    row = row_of(save(operations(), new(state or BIG)))
+    return [(name, name, f'{{"a":{value}}}', AT, 1, row.token, row.payload) for name in names]
+
+
+def test_states_are_asked_for_until_there_are_enough_matches() -> None:
+    pages = [[*state_rows("x"), *state_rows("y", value="true")], state_rows("z"), state_rows("never")]
+    server = Server(load_by_metadata=pages)
+    found = server.run(operations().states_by_metadata("tenant", "a", 1, 2))
+    assert [(info["checkpoint_id"], state) for info, state in found] == [("x", BIG), ("z", BIG)]
+    assert [(size, offset) for *_, size, offset in server.params("load_by_metadata")] == [(2, 0), (100, 2)]
+    enough = Server(load_by_metadata=[state_rows("x", "y"), state_rows("never")])
+    assert len(enough.run(operations().states_by_metadata("tenant", "a", 1, 2))) == 2
+    assert len(enough.sent) == 1
+
+
+def test_newest_states_are_looked_through_a_page_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(querying, "SEARCH_DATA_PAGE", 2)
+    first = [*state_rows("x", state={"a": 1}), *state_rows("y", state={"a": 2})]
+    second = [*state_rows("z", state={"b": 1}), *state_rows("w", state={"a": 1})]
+    server = Server(load_newest=[first, second, []])
+    found = server.run(operations().search_data("tenant", "a", 1))
+    assert [(one["thread_id"], one["checkpoint_id"], one["data"]) for one in found] == [
+        ("x", "x", {"a": 1}),
+        ("w", "w", {"a": 1}),
+    ]
+    assert found[0]["updated_at"].tzinfo is not None
+    assert [offset for *_, offset in server.params("load_newest")] == [0, 2, 4]
+    enough = Server(load_newest=[first, second])
+    assert len(enough.run(operations().search_data("tenant", "a", 1, 1))) == 1
+    assert len(enough.sent) == 1
+
+
+def test_a_search_gives_each_checkpoint_once_by_its_best_text() -> None:
+    rows = [("t", "x", AT, 2.0, "the word"), ("t", "x", AT, 1.0, "another word"), ("t", "y", AT, 0.5, "word")]
+    server = Server(search=[[*rows, ("t", "z", AT, 0.1, "word")]])
+    found = server.run(operations().search("tenant", "word", 2))
+    assert [(hit["checkpoint_id"], hit["score"], hit["snippet"]) for hit in found] == [
+        ("x", 2.0, "the word"),
+        ("y", 0.5, "word"),
+    ]
+    assert server.sent == ["index_pending search"]
+
+
+def test_a_secondary_is_searched_for_what_the_primary_has_indexed() -> None:
+    server = Server()
+    server.run(operations(hosts=("a", "b"), reads="secondary").search("tenant", "word"))
+    assert server.sent == ["index_pending", "search"]
+
+
+@pytest.mark.parametrize(("query", "limit"), [("", 10), (" \t", 10), ("*", 10), ("word", 0)])
+def test_nothing_is_asked_where_nothing_can_be_found(query: str, limit: int) -> None:
+    server = Server()
+    assert server.run(operations().search("tenant", query, limit)) == []
+    assert server.sent == []
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda ops: ops.search_data("tenant", 5, 1),
+        lambda ops: ops.search_data("tenant", "a", 1, -1),
+        lambda ops: ops.list_threads("tenant", pattern=5),
+        lambda ops: ops.list_threads("tenant", -1),
+        lambda ops: ops.list_threads("tenant", 1, "*", -1),
+        lambda ops: ops.count("tenant", 5),
+        lambda ops: ops.states_by_metadata("tenant", 5, 1),
+        lambda ops: ops.query_by_metadata("tenant", "a", 1, -1),
+        lambda ops: ops.search("tenant", "word", -1),
+        lambda ops: ops.list_with_metadata("tenant", -1),
+        lambda ops: ops.history("tenant", "t", -1),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(call: Any) -> None:
+    with pytest.raises(InvalidInput):
+        next(call(operations()))
+
+
+def test_without_a_limit_so_many_are_given() -> None:
+    ops = operations()
+    limits = [
+        next(ops.list_threads("tenant")).statements[0].params[1:],
+        next(ops.list_checkpoints(*KEY)).statements[0].params[2:],
+        next(ops.query_by_metadata("tenant", "a", 1)).statements[0].params[2:],
+        next(ops.states_by_metadata("tenant", "a", 1)).statements[0].params[2:],
+        next(ops.list_with_metadata("tenant")).statements[0].params[1:],
+        next(ops.history(*KEY)).statements[0].params[2:],
+    ]
+    assert limits == [("*", 100, 0), (10,), (100, 0), (100, 0), (100,), (100,)]
 
 
 # Cleaning.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Generator
 from typing import Any
 
@@ -12,7 +13,7 @@ from locus_mysql.config import Endpoint, MySQLConfig
 from locus_mysql.dialect import Statement
 from locus_mysql.dialect.servers import CARRIED_OUT, LAGS, MEMBERS, ONLY_WHERE_WRITTEN, READS, WRITES
 from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError
-from locus_mysql.engine import asynchronous, synchronous
+from locus_mysql.engine import asynchronous, secondaries, synchronous
 from locus_mysql.engine.asynchronous import AsyncEngine
 from locus_mysql.engine.counters import Counters, PoolState
 from locus_mysql.engine.operation import Batch, Duplicate, Operation, Outdated
@@ -256,6 +257,11 @@ async def test_an_operation_may_expect_what_is_outdated_and_is_closed_whatever_h
     with pytest.raises(SetupError, match="3141"):
         await engine.run(unexpecting())
     assert ends == ["ended", "closed"]
+    engine.script["INSERT"] = [KeyboardInterrupt()]
+    interrupted = unexpecting()
+    with pytest.raises(KeyboardInterrupt):
+        await engine.run(interrupted)
+    assert ends == ["ended", "closed", "closed"]
 
 
 @BOTH
@@ -343,7 +349,7 @@ SEVERAL = MySQLConfig(hosts=("a", "b"), reads="secondary", retry_deadline_s=60)
 
 @BOTH
 async def test_a_secondary_answers_what_it_may_once_the_primary_told_what_was_seen(
-    awaited: bool, monkeypatch: pytest.MonkeyPatch
+    awaited: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine = Engine(monkeypatch, awaited, SEVERAL.model_copy(update={"database": "one"}))
     first, second = Statement("SELECT 1"), Batch.query(SELECT)
@@ -363,6 +369,15 @@ async def test_a_secondary_answers_what_it_may_once_the_primary_told_what_was_se
     assert [host for host, _ in engine.driver.asked[-2:]] == ["b", "a"]
     await engine.run(once(second))
     assert engine.driver.asked[-1][0] == "a"
+    monkeypatch.setattr(secondaries, "REST_S", -1.0)
+    engine.script["WAIT_FOR"] = [behind]
+    engine.engine._secondaries.rest(behind)
+    await engine.run(once(second))  # the primary tells what was seen
+    caplog.set_level(logging.INFO, "locus_mysql.servers")
+    engine.script["WAIT_FOR"] = []
+    await engine.run(once(second))
+    assert engine.driver.asked[-1][0] == "b"
+    assert "Secondaries answer again." in caplog.text
     await engine.close()
     assert {one.ended for one in engine.driver.opened} <= {"closed", "aborted"}
 

@@ -277,10 +277,18 @@ async def test_a_question_waits_for_what_was_seen_and_its_answer_is_taken_note_o
     assert not results.fate_unknown
     assert connection.asked == [(only_after(f"{A}:1-5", LAG_S), SELECT, CARRIED_OUT)]
     assert secondaries.seen.needed() == f"{A}:1-8"
+    other_mode: Any = Connection([Result(), answer, told(f"{A}:1-9", mode="OFF")])
+    question.ask(other_mode)
+    assert secondaries.seen.counted  # which is for the primary to say
     behind: Any = Connection(BEHIND)
     with pytest.raises(ServerError):
         question.ask(behind)
     assert behind.ended == "aborted"
+    driver: Any = scripted.Driver(lambda endpoint, statements: BEHIND if statements else [])
+    awaited = await driver.connect_async(MySQLConfig(hosts=hosts), Endpoint(hosts[0], 3306))
+    with pytest.raises(ServerError):
+        await question.ask_async(awaited)
+    assert awaited.ended == "aborted"
 
 
 def test_a_secondary_is_one_that_takes_no_writes_and_has_gtids_and_is_asked_so_now_and_then(
