@@ -7,10 +7,22 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from ...errors import ConfigError
 from .table import CodeTable
 
 #: Tenant, path and whether only that namespace.
 RangeKey: TypeAlias = tuple[str, bytes, bool]
+
+
+def check_cache_bytes(limit: object) -> int:
+    """Memory for what repeated searches compare.
+
+    Raises:
+        ConfigError: It is no whole number, or below 0.
+    """
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+        raise ConfigError(f"vector_cache_bytes must be a whole number of bytes, 0 or more, not {limit!r:.50}.")
+    return limit
 
 
 @dataclass(slots=True)

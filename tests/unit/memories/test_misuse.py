@@ -10,6 +10,7 @@ import pytest
 from locus_mysql import MySQLMemory, SyncMySQLMemory
 from locus_mysql.errors import ConfigError, InvalidInput
 from locus_mysql.integrations.langgraph import AsyncMySQLStore, MySQLStore
+from locus_mysql.integrations.memu import AsyncMemuDatabase, MemuDatabase
 from locus_mysql.memory import HashingEmbedder, MemoryStore, SyncMemoryStore
 
 #: Nobody listens there, and nothing here needs that.
@@ -42,6 +43,42 @@ def test_locus_memory_says_what_embeds(memory: Callable[..., Any]) -> None:
 def test_what_embeds_can_be_called(store: Callable[..., Any]) -> None:
     with pytest.raises(ConfigError, match="embed must be a function from a list of texts"):
         store(DSN, dims=3, embed=object())
+
+
+@pytest.mark.parametrize("store", [MemoryStore, SyncMemoryStore, MemuDatabase, AsyncMemuDatabase])
+@pytest.mark.parametrize("size", ["1 GB", -1, 1.5, None, True])
+def test_memory_for_searches_is_a_number_of_bytes(store: Callable[..., Any], size: Any) -> None:
+    with pytest.raises(ConfigError, match="vector_cache_bytes must be a whole number of bytes, 0 or more, not"):
+        store(DSN, vector_cache_bytes=size)
+
+
+@pytest.mark.parametrize("store", [MemoryStore, SyncMemoryStore])
+def test_a_model_has_a_name(store: Callable[..., Any]) -> None:
+    with pytest.raises(ConfigError, match="model must be text, the name of the embed function's model, not int"):
+        store(DSN, model=3)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda m: m.put(("users",), "k", 1, "note"), "Metadata must be a dict, not str"),
+        (
+            lambda m: m.put_batch([(("users",), "k", 1)]),
+            "tuples of namespace, key, value and metadata, not a tuple of 3",
+        ),
+        (lambda m: m.put_batch([5]), "tuples of namespace, key, value and metadata, not int"),
+        (lambda m: m.put_with_embedding(("users",), "k", 1, None), "put stores a value without one"),
+        (lambda m: m.search_by_embedding(("users",), [1, 2], threshold=float("nan")), "threshold must be a number"),
+        (lambda m: m.get_batch([("users", "k", "more")]), "pairs of namespace and key"),
+    ],
+)
+async def test_locus_memory_says_what_it_takes(call: Callable[[Any], Any], said: str) -> None:
+    with pytest.raises(InvalidInput, match=said), SyncMySQLMemory(DSN, dimension=2) as sync:
+        call(sync)
+    memory = MySQLMemory(DSN, dimension=2)
+    with pytest.raises(InvalidInput, match=said):
+        await call(memory)
+    await memory.close()
 
 
 async def test_a_batch_takes_puts() -> None:
