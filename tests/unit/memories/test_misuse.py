@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from langgraph.store.base import PutOp, SearchOp
 
 from locus_mysql import MySQLMemory, SyncMySQLMemory
 from locus_mysql.errors import ConfigError, InvalidInput
@@ -17,6 +18,10 @@ from locus_mysql.memory import HashingEmbedder, MemoryStore, SyncMemoryStore
 DSN = "mysql://nobody@127.0.0.1:1/none"
 
 
+def embed(texts: list[str]) -> list[list[float]]:
+    return [[1.0, 0.0, 0.0] for _ in texts]
+
+
 @pytest.mark.parametrize("store", [AsyncMySQLStore, MySQLStore])
 @pytest.mark.parametrize(
     ("options", "said"),
@@ -24,13 +29,48 @@ DSN = "mysql://nobody@127.0.0.1:1/none"
         ({"index": {"embed": HashingEmbedder()}}, "index has no 'dims'. Its keys are dims, embed, fields"),
         ({"index": {"dims": 3}}, "index has no 'embed'. Its keys are dims, embed, fields"),
         ({"index": HashingEmbedder()}, "index must be a dict, not HashingEmbedder"),
+        ({"index": {"dims": 3, "embed": embed, "field": ["text"]}}, "index has the unknown key 'field'. Its keys are"),
+        (
+            {"index": {"dims": 3, "embed": embed, "fields": "text"}},
+            "must be a list of paths, not one text; write ['text']",
+        ),
+        ({"index": {"dims": 3, "embed": embed, "fields": [5]}}, "index['fields'] must be a list of paths"),
+        ({"index": {"dims": 3, "embed": embed, "distance_type": "cos"}}, "distance_type must be one of cosine"),
+        ({"index": {"dims": 3, "embed": 5}}, "index['embed'] must be a function from a list of texts"),
+        ({"index": {"dims": "3", "embed": embed}}, "dims must be a whole number"),
         ({"ttl": 5}, "ttl must be a dict, not int. Its keys are default_ttl"),
+        ({"ttl": {"default_tll": 5}}, "ttl has the unknown key 'default_tll'. Its keys are default_ttl"),
+        ({"ttl": {"default_ttl": "5"}}, "default_ttl must be a number of minutes above 0, or None for ever, not '5'"),
+        ({"ttl": {"default_ttl": 0}}, "default_ttl must be a number of minutes above 0"),
+        ({"ttl": {"refresh_on_read": "no"}}, "refresh_on_read must be True or False, not 'no'"),
+        ({"ttl": {"sweep_interval_minutes": "5"}}, "sweep_interval_minutes must be a number above 0, not '5'"),
+        ({"ttl": {"sweep_interval_minutes": 0}}, "sweep_interval_minutes must be a number above 0, not 0"),
     ],
 )
 def test_langgraph_stores_name_the_keys(store: Callable[..., Any], options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError) as error:
         store(DSN, **options)
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("op", "said"),
+    [
+        (PutOp(("users",), "k", {"text": "tea"}, ttl=-1), "ttl must be a number of minutes above 0 and up to 52596000"),
+        (PutOp(("users",), "k", {"text": "tea"}, ttl="5"), "ttl must be a number of minutes above 0"),
+        (PutOp(("users",), "k", {"text": "tea"}, index="text"), r"not one text; write \['text'\]"),
+        (PutOp(("users",), "k", {"text": "tea"}, index=[5]), "index must be False or a list of paths"),
+        (PutOp(("users",), "k", ["tea"]), "value of an item must be a dict, not list"),
+        (SearchOp(("users",), query=5), "The query must be text, not int"),
+    ],
+)
+@pytest.mark.parametrize("index", [None, {"dims": 3, "embed": embed}], ids=["words", "meaning"])
+async def test_langgraph_stores_say_what_operations_take(op: Any, said: str, index: Any) -> None:
+    with pytest.raises(InvalidInput, match=said), MySQLStore(DSN, index=index) as sync:
+        sync.batch([op])
+    async with AsyncMySQLStore(DSN, index=index) as store:
+        with pytest.raises(InvalidInput, match=said):
+            await store.abatch([op])
 
 
 @pytest.mark.parametrize("memory", [MySQLMemory, SyncMySQLMemory])
