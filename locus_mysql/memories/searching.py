@@ -93,6 +93,12 @@ class SearchingOperations:
             condition: That of ``asked``.
             near: The embedding asked for, if the way needs one.
         """
+        searching = self._search(tenant, ranges, asked, condition, near)
+        return (yield from self._reading.naming_damage(tenant, ranges, condition, searching))
+
+    def _search(
+        self, tenant: str, ranges: Sequence[Range], asked: Asked, condition: Condition, near: Query | None
+    ) -> Operation[list[Hits]]:
         limit, offset, min_score = asked.limit, asked.offset, asked.min_score
         if near is not None:
             found = yield from self._by_meaning(tenant, ranges, asked, near, condition)

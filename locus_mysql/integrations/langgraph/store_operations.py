@@ -85,7 +85,7 @@ class StoreProcedures(MemoryProcedures):
         reading = [place for place, op in enumerate(ops) if not isinstance(op, PutOp)]
         if reading:
             queries = yield from self._queries(op for op in ops if isinstance(op, SearchOp))
-            found = yield abreast([self._read(ops[place], queries) for place in reading])
+            found = yield self._all_read([ops[place] for place in reading], queries)
             for place, result in zip(reading, found, strict=True):
                 results[place] = result
         if puts:
@@ -114,6 +114,14 @@ class StoreProcedures(MemoryProcedures):
         made = yield Texts(texts, query=True)
         return {text: self.query_of(vector) for text, vector in zip(texts, made, strict=True)}
 
+    def _all_read(self, ops: Sequence[Op], queries: Mapping[str, Query]) -> Operation[list[Any]]:
+        reading: Operation[list[Any]] = abreast([self._read(op, queries) for op in ops])
+        for op in ops:
+            if isinstance(op, SearchOp):
+                condition = condition_of(op.filter, "i.value")
+                reading = self.reading.naming_damage(self.tenant, [_range_of(op)], condition, reading)
+        return (yield from reading)
+
     def _read(self, op: Op, queries: Mapping[str, Query]) -> Operation[Any]:
         if isinstance(op, GetOp):
             return self._get(op)
@@ -126,7 +134,7 @@ class StoreProcedures(MemoryProcedures):
         return next((_item(item) for item in found.values()), None)
 
     def _found(self, op: SearchOp, queries: Mapping[str, Query]) -> Operation[list[SearchItem]]:
-        tenant, where = self.tenant, Range(path_of(op.namespace_prefix, empty=True, what="Namespace prefix"))
+        tenant, where = self.tenant, _range_of(op)
         condition = condition_of(op.filter, "i.value")
         limit, offset = check_count(op.limit, "limit"), check_count(op.offset, "offset")
         hits: Sequence[MemoryHit]
@@ -173,6 +181,10 @@ class StoreProcedures(MemoryProcedures):
 
     def _key_of(self, op: GetOp | PutOp) -> ItemKey:
         return path_of(op.namespace), encoded_key(op.key)
+
+
+def _range_of(op: SearchOp) -> Range:
+    return Range(path_of(op.namespace_prefix, empty=True, what="Namespace prefix"))
 
 
 _MATCHES = ("prefix", "suffix")
