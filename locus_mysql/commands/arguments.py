@@ -16,6 +16,12 @@ _DSN_HELP = (
     "other users of the machine cannot read the password"
 )
 
+#: What ``--scope`` is, of each command that has it.
+SCOPE_HELP = (
+    "the fields of memU's user model, joined by commas, with ':int', ':bool', ':uuid' or ':datetime' behind what is no "
+    "text"
+)
+
 
 class Parser(argparse.ArgumentParser):
     """Repeats no password when it complains about an argument."""
@@ -46,6 +52,11 @@ def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
     names = ("dsn", "driver", "tenant", "table_prefix", "search", "search_parser")
     given = {name: getattr(arguments, name, None) for name in names}
     return {name: value for name, value in given.items() if value is not None}
+
+
+def fields_of(scope: str) -> list[str]:
+    """The fields that ``--scope`` names."""
+    return [field for field in scope.split(",") if field]
 
 
 def need_langgraph(what: str) -> None:

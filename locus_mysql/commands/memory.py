@@ -21,7 +21,7 @@ from ..memories.lines import FORMAT
 from ..memories.namespaces import path_of
 from ..memories.restoring import Tally
 from ..memories.sealing import End, Head, content_of, end_line
-from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, options_of
+from .arguments import FAILED, OK, SCOPE_HELP, add_connection, add_prefix, add_tenant, fields_of, options_of
 from .imports import tell
 from .part_file import PartFile
 
@@ -55,7 +55,7 @@ def add_memory(parser: argparse.ArgumentParser) -> None:
         "--scope",
         default="user_id",
         metavar="FIELDS",
-        help="the fields of memU's user model, joined by commas (user_id)",
+        help=f"{SCOPE_HELP} (user_id)",
     )
     export.add_argument(
         "--where", nargs="+", default=[], metavar="FIELD=VALUE", help="only memU's records of this scope (all)"
@@ -122,7 +122,7 @@ def _source(config: MySQLConfig, arguments: argparse.Namespace) -> Source:
     if wrong := [one for one in arguments.where if "=" not in one]:
         raise UsageError(f"--where must be FIELD=VALUE, not {wrong[0][:80]!r}.")
     where = dict(one.split("=", 1) for one in arguments.where)
-    return MemuSource(config, list(filter(None, arguments.scope.split(","))), where)
+    return MemuSource(config, fields_of(arguments.scope), where)
 
 
 class Export:

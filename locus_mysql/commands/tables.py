@@ -5,9 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
-from typing import Any
-
-from pydantic import create_model
 
 from ..config import MySQLConfig
 from ..dialect import Schema
@@ -17,7 +14,8 @@ from ..dialect.versions.tables import versions_schema
 from ..errors import UsageError
 from ..integrations.memu.database import own_prefix
 from ..integrations.memu.operations import MemuStore
-from .arguments import OK, add_prefix, options_of
+from ..integrations.memu.scope_names import kinds_of, model_of
+from .arguments import OK, SCOPE_HELP, add_prefix, fields_of, options_of
 
 #: The families of tables, and whose they are.
 FAMILIES = {
@@ -44,7 +42,7 @@ def add_family(parser: argparse.ArgumentParser, families: Sequence[str] = tuple(
             "--scope",
             metavar="FIELDS",
             default="user_id",
-            help="the fields of memU's user model that are texts, joined by commas; by default memU's own, user_id",
+            help=f"{SCOPE_HELP}; by default memU's own, user_id",
         )
 
 
@@ -97,13 +95,11 @@ def schemas(config: MySQLConfig, family: str | None = None, scope: str = "user_i
     Args:
         config: Has the prefix.
         family: Its name.
-        scope: The text fields of memU's user model, joined by commas.
+        scope: The fields of memU's user model, joined by commas; see `integrations.memu.scope_names`.
     """
     if family == "memu":
-        fields: dict[str, Any] = dict.fromkeys(filter(None, scope.split(",")), (str | None, None))
-        model = create_model("UserModel", **fields)
         try:
-            return [MemuStore(own_prefix(config), model, 0).schema]
+            return [MemuStore(own_prefix(config), model_of(kinds_of(fields_of(scope))), 0).schema]
         except TypeError as error:
             raise UsageError(str(error)) from None
     schemas = [
