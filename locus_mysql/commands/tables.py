@@ -24,7 +24,7 @@ FAMILIES = {
     "current": "MySQLBackend",
     "versions": "MySQLCheckpointSaver, and LangGraph's savers",
     "memories": "MemoryStore, MySQLMemory, and LangGraph's stores",
-    "memu": "MemuDatabase, with a column for each --scope; only if asked for",
+    "memu": "MemuDatabase",
 }
 
 #: Of these, those that hold threads.
@@ -33,16 +33,18 @@ THREADED = ("agents", "dicts", "current", "versions")
 _ACCOUNT = re.compile(r"'[^'\\\x00-\x1f]{1,32}'@'[^'\\\x00-\x1f]{1,255}'")
 
 
-def add_family(parser: argparse.ArgumentParser, families: Sequence[str] = tuple(FAMILIES)) -> None:
-    """Which family of tables."""
+def add_family(
+    parser: argparse.ArgumentParser, families: Sequence[str] = tuple(FAMILIES), *, scoped: bool = True
+) -> None:
+    """Which family of tables, and the scope of memU's if that matters."""
     known = ", ".join(f"{name} ({FAMILIES[name]})" for name in families)
     parser.add_argument("--family", choices=families, help=f"only these tables: {known}")
-    if "memu" in families:
+    if scoped:
         parser.add_argument(
             "--scope",
             metavar="FIELDS",
             default="user_id",
-            help=f"{SCOPE_HELP}; by default memU's own, user_id",
+            help=f"{SCOPE_HELP}; by default memU's own, user_id. memU's tables are printed only if asked for",
         )
 
 

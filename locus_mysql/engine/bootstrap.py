@@ -60,6 +60,12 @@ def has_tables(schema: Schema) -> Operation[bool]:
     return bool(found.rows)
 
 
+def has_own_tables(schema: Schema) -> Operation[bool]:
+    """Whether any of the tables is there and is ours; for names that others give their tables too."""
+    (found,) = yield Batch.of(schema.describe())
+    return any(str(comment) == schema.comment for _, comment, _ in found.rows)
+
+
 def no_tables(config: ConnectionOptions, schema: Schema, missing: Sequence[str]) -> SchemaMismatch:
     """The error to raise where tables are missing that may not be made."""
     return SchemaMismatch(
