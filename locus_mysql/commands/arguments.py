@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from importlib.util import find_spec
 from typing import Any, Never
 
@@ -63,3 +64,13 @@ def need_langgraph(what: str) -> None:
     """Refuse a command that needs LangGraph where it is not installed."""
     if find_spec("langgraph") is None:
         raise SetupError(f"{what} needs LangGraph, which is not installed. Run pip install 'locus-mysql[langgraph]'.")
+
+
+def tell(text: str) -> None:
+    """Say something beside the output."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def counted_items(count: int) -> str:
+    """So many items, in words."""
+    return f"{count} item{'' if count == 1 else 's'}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 
 from ..config import MySQLConfig
 from ..integrations.memu.importing import MemuImport
@@ -19,6 +18,7 @@ from .arguments import (
     fields_of,
     need_langgraph,
     options_of,
+    tell,
 )
 
 
@@ -99,8 +99,3 @@ def _from_and_to(arguments: argparse.Namespace) -> tuple[MySQLConfig, MySQLConfi
     target = MySQLConfig.from_env(**options_of(arguments))
     source = MySQLConfig(dsn=arguments.source_dsn, driver=target.driver) if arguments.source_dsn else target
     return source, target
-
-
-def tell(text: str) -> None:
-    """Say something beside the output."""
-    print(text, file=sys.stderr, flush=True)
