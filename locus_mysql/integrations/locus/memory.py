@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from ...config import Keywords, MySQLConfig
 from ...database.database import Database, share
 from ...dialect import Schema
+from ...engine.counters import Counters
 from ...errors import ConfigError, InvalidInput
 from ...memories.arguments import check_score
 from ...memories.embedding import EmbedFunction, Procedure, Texts, embed_awaited, embed_blocking
@@ -48,6 +49,10 @@ class LocusMemoryProcedures:
         self.embedder = embedder
         self.embed: EmbedFunction | None = None if embedder is None else self._documents
         self._items = MemoryProcedures(config, dims=dimension, embed=self.embed, model=model)
+
+    def count_in(self, counters: Counters) -> None:
+        """See `CountsCache.count_in`."""
+        self._items.count_in(counters)
 
     @property
     def config(self) -> MySQLConfig:
