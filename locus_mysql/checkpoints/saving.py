@@ -9,6 +9,7 @@ from typing import TypeAlias, cast
 from uuid import uuid4
 
 from ..database.arguments import check_checkpoint_id, check_limit, check_thread_id, encode_metadata
+from ..database.stats import STATES
 from ..dialect import Statement
 from ..dialect.checkpoints.loading import rows_of
 from ..dialect.checkpoints.saving import NewRow
@@ -254,7 +255,7 @@ class SavingOperations(CleaningOperations):
         before = self.memory.snapshot((tenant, thread_id))
         if checkpoint_id is None:
             known = yield from self._load_newest_known(tenant, thread_id, before)
-            self.counters.look_up(hit=known is not None and before.held is not None)
+            self.counters.look_up(STATES, hit=known is not None and before.held is not None)
             return known or (yield from self._load_newest(tenant, thread_id, before))
         (found,) = yield Batch.of(self.sql.loading.named(tenant, thread_id, check_checkpoint_id(checkpoint_id)))
         rows: Sequence[Row] | None = rows_of(found.rows[0]) if found.rows else ()

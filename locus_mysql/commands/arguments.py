@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from importlib.util import find_spec
 from typing import Any, Never
 
@@ -14,6 +15,12 @@ OK, FAILED = 0, 1
 _DSN_HELP = (
     "mysql://user:password@host:port/database?option=value. Better in the environment as LOCUS_MYSQL_DSN, where "
     "other users of the machine cannot read the password"
+)
+
+#: What ``--scope`` is, of each command that has it.
+SCOPE_HELP = (
+    "the fields of memU's user model, joined by commas, with ':int', ':bool', ':uuid' or ':datetime' behind what is no "
+    "text"
 )
 
 
@@ -48,7 +55,22 @@ def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
+def fields_of(scope: str) -> list[str]:
+    """The fields that ``--scope`` names."""
+    return [field for field in scope.split(",") if field]
+
+
 def need_langgraph(what: str) -> None:
     """Refuse a command that needs LangGraph where it is not installed."""
     if find_spec("langgraph") is None:
         raise SetupError(f"{what} needs LangGraph, which is not installed. Run pip install 'locus-mysql[langgraph]'.")
+
+
+def tell(text: str) -> None:
+    """Say something beside the output."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def counted_items(count: int) -> str:
+    """So many items, in words."""
+    return f"{count} item{'' if count == 1 else 's'}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import time
+from dataclasses import dataclass
 from typing import Protocol
 
 from ..checkpoints.store import StoreOperations
@@ -14,17 +15,18 @@ from ..dialect import Schema
 from ..dialect.checkpoints.tables import INFIXES
 from ..dialect.memories.filters import Condition
 from ..dialect.memories.ranges import Range
-from ..engine.bootstrap import has_tables
+from ..engine.bootstrap import has_own_tables, has_tables
 from ..engine.operation import Operation
 from ..errors import SchemaMismatch
+from ..integrations.memu.caring import MemuCaring
 from ..memories.caring import Waste
 from ..memories.store import MemoryProcedures
 from ..versions.saver import SaverOperations
 from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, options_of
 from .tables import THREADED, add_family
 
-#: The family that has no checkpoints.
-MEMORIES = "memories"
+#: The families that have no checkpoints.
+MEMORIES, MEMU = "memories", "memu"
 
 
 class Store(Protocol):
@@ -44,47 +46,69 @@ class Store(Protocol):
 def add_vacuum(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``vacuum``."""
     parser.add_argument(
-        "--older-than-days", type=float, metavar="DAYS", help="of checkpoints; not needed with --family memories"
+        "--older-than-days",
+        type=float,
+        metavar="DAYS",
+        help="of checkpoints; not needed with --family memories or memu",
     )
     parser.set_defaults(complain=parser.error)
     add_connection(parser)
     add_tenant(parser)
-    add_prefix(parser)
-    add_family(parser, (*THREADED, MEMORIES))
+    add_prefix(parser, "locus_; none for memu")
+    add_family(parser, (*THREADED, MEMORIES, MEMU), scoped=False)
 
 
 def add_health(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``health``."""
     add_connection(parser)
     add_tenant(parser)
-    add_prefix(parser)
-    add_family(parser, (*THREADED, MEMORIES))
+    add_prefix(parser, "locus_; none for memu")
+    add_family(parser, (*THREADED, MEMORIES, MEMU), scoped=False)
+
+
+@dataclass(frozen=True, slots=True)
+class There:
+    """The operations of the families whose tables are there.
+
+    Args:
+        stores: Of checkpoints.
+        memories: Of long-term memory.
+        memu: Of memU's records.
+    """
+
+    stores: list[Store]
+    memories: MemoryProcedures | None
+    memu: MemuCaring | None
 
 
 def vacuum(arguments: argparse.Namespace) -> int:
     """Remove old checkpoints, and what nobody needs of long-term memory; makes no tables."""
-    if arguments.older_than_days is None and arguments.family != MEMORIES:
+    if arguments.older_than_days is None and arguments.family not in {MEMORIES, MEMU}:
         arguments.complain("the following arguments are required: --older-than-days")
     config = MySQLConfig.from_env(**options_of(arguments), ddl_mode="validate")
 
-    async def run() -> tuple[int, list[str], Waste | None]:
+    async def run() -> tuple[int, list[str], Waste | None, int | None]:
         async with Database(config) as database:
             engine = database.asynchronous
             removed = 0
-            stores, memories = await _there(database, arguments.family)
-            for store in stores:
+            there = await _there(database, arguments.family)
+            for store in there.stores:
                 vacuuming = store.vacuum(arguments.older_than_days)
                 removed += await engine.run(vacuuming, store.schema, config.ddl_mode)
-            waste = None
-            if memories is not None:
+            waste, tokens = None, None
+            if (memories := there.memories) is not None:
                 waste = await engine.run(memories.caring.vacuum(config.tenant), memories.schema, config.ddl_mode)
-            return removed, [store.schema.family for store in stores], waste
+            if (memu := there.memu) is not None:
+                tokens = await engine.run(memu.vacuum(), memu.schema, config.ddl_mode)
+            return removed, [store.schema.family for store in there.stores], waste, tokens
 
-    removed, families, waste = asyncio.run(run())
+    removed, families, waste, tokens = asyncio.run(run())
     if families:
         print(f"Removed {_counted(removed, 'checkpoint')} of {', '.join(families)}.")
     if waste is not None:
         print(f"Removed {_told(waste)} of {MEMORIES}.")
+    if tokens is not None:
+        print(f"Removed {_counted(tokens, 'token')} of writes of {MEMU}.")
     return OK
 
 
@@ -104,41 +128,55 @@ def health(arguments: argparse.Namespace) -> int:
             print(f"server   MySQL {found['server_version']} at {where}, through {config.driver}")
             print(f"answers  in {answer_ms:.1f} ms")
             print(f"writes   {'refused: the server is read-only' if found['read_only'] else 'accepted'}")
-            there, memories = await _there(database, arguments.family)
+            there = await _there(database, arguments.family)
             print(f"tables   in database {config.database}, prefix {config.table_prefix!r}")
-            for store in there:
+            for store in there.stores:
                 threads = await engine.run(store.count(), store.schema, config.ddl_mode)
                 print(f"threads  {threads} of tenant {config.tenant!r}, family {store.schema.family}")
-            if memories is not None:
+            if (memories := there.memories) is not None:
                 counting = memories.reading.count(config.tenant, Range(b""), Condition())
                 items = await engine.run(counting, memories.schema, config.ddl_mode)
                 waste = await engine.run(memories.caring.waste(config.tenant))
                 print(f"items    {items} of tenant {config.tenant!r}, family {memories.schema.family}")
                 print(f"waste    {_told(waste)}")
+            if (memu := there.memu) is not None:
+                records = await engine.run(memu.count(), memu.schema, config.ddl_mode)
+                tokens = await engine.run(memu.tokens())
+                print(f"records  {records} of tenant {config.tenant!r}, family {MEMU}")
+                print(f"waste    {_counted(tokens, 'token')} of writes")
             return FAILED if found["read_only"] else OK
 
     return asyncio.run(run())
 
 
-async def _there(database: Database, family: str | None) -> tuple[list[Store], MemoryProcedures | None]:
-    """The operations of the families whose tables are there: of checkpoints, and of long-term memory.
+async def _there(database: Database, family: str | None) -> There:
+    """The operations of the families whose tables are there. Those of memU have names that others may have given too.
 
     Raises:
         SchemaMismatch: There are none.
     """
     stores: list[Store] = [StoreOperations(database.config, kind) for kind in INFIXES]
     stores.append(SaverOperations(database.config))
-    memories = MemoryProcedures(database.config)
-    schemas = [*(store.schema for store in stores), memories.schema]
+    memories, memu = MemoryProcedures(database.config), MemuCaring(database.config)
+    schemas = [*(store.schema for store in stores), memories.schema, memu.schema]
     asked = [schema for schema in schemas if family in {None, schema.family}]
-    there = [schema for schema in asked if await database.asynchronous.run(has_tables(schema))]
+    there = []
+    for schema in asked:
+        looking = has_own_tables(schema) if schema == memu.schema and family is None else has_tables(schema)
+        if await database.asynchronous.run(looking):
+            there.append(schema)
     if not there:
         missing = " and no ".join(map(repr, asked[0].names))
         raise SchemaMismatch(
             f"Database {database.config.database!r} has no table {missing}: nothing was saved there yet, or with "
-            "another --prefix. The first save makes the tables; so do the statements of `python -m locus_mysql schema`."
+            "another --prefix. The first save makes the tables; so do the statements of "
+            f"`python -m locus_mysql {'schema' if family is None else asked[0].command}`."
         )
-    return [store for store in stores if store.schema in there], memories if memories.schema in there else None
+    return There(
+        [store for store in stores if store.schema in there],
+        memories if memories.schema in there else None,
+        memu if memu.schema in there else None,
+    )
 
 
 def _told(waste: Waste) -> str:

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 
 from ..config import MySQLConfig
 from ..integrations.memu.importing import MemuImport
 from ..integrations.sdk import need_locus
-from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, need_langgraph, options_of
+from .arguments import (
+    FAILED,
+    OK,
+    SCOPE_HELP,
+    add_connection,
+    add_prefix,
+    add_tenant,
+    fields_of,
+    need_langgraph,
+    options_of,
+    tell,
+)
 
 
 def add_import_locus(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +48,7 @@ def add_import_memu(parser: argparse.ArgumentParser) -> None:
         "--scope",
         default="user_id",
         metavar="FIELDS",
-        help="the fields of memU's user model, joined by commas (user_id)",
+        help=f"{SCOPE_HELP} (user_id)",
     )
 
 
@@ -79,7 +89,7 @@ def import_langgraph_store(arguments: argparse.Namespace) -> int:
 def import_memu(arguments: argparse.Namespace) -> int:
     """Copy the records of memU's unmerged MySQL pull request."""
     source, target = _from_and_to(arguments)
-    scope = list(filter(None, arguments.scope.split(",")))
+    scope = fields_of(arguments.scope)
     summary = asyncio.run(MemuImport(source, target, scope=scope, dry_run=arguments.dry_run, tell=tell).run())
     print(summary)
     return OK if summary.complete else FAILED
@@ -89,8 +99,3 @@ def _from_and_to(arguments: argparse.Namespace) -> tuple[MySQLConfig, MySQLConfi
     target = MySQLConfig.from_env(**options_of(arguments))
     source = MySQLConfig(dsn=arguments.source_dsn, driver=target.driver) if arguments.source_dsn else target
     return source, target
-
-
-def tell(text: str) -> None:
-    """Say something beside the output."""
-    print(text, file=sys.stderr, flush=True)

@@ -5,9 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
-from typing import Any
-
-from pydantic import create_model
 
 from ..config import MySQLConfig
 from ..dialect import Schema
@@ -17,7 +14,8 @@ from ..dialect.versions.tables import versions_schema
 from ..errors import UsageError
 from ..integrations.memu.database import own_prefix
 from ..integrations.memu.operations import MemuStore
-from .arguments import OK, add_prefix, options_of
+from ..integrations.memu.scope_names import kinds_of, model_of
+from .arguments import OK, SCOPE_HELP, add_prefix, fields_of, options_of
 
 #: The families of tables, and whose they are.
 FAMILIES = {
@@ -26,7 +24,7 @@ FAMILIES = {
     "current": "MySQLBackend",
     "versions": "MySQLCheckpointSaver, and LangGraph's savers",
     "memories": "MemoryStore, MySQLMemory, and LangGraph's stores",
-    "memu": "MemuDatabase, with a column for each --scope; only if asked for",
+    "memu": "MemuDatabase",
 }
 
 #: Of these, those that hold threads.
@@ -35,16 +33,18 @@ THREADED = ("agents", "dicts", "current", "versions")
 _ACCOUNT = re.compile(r"'[^'\\\x00-\x1f]{1,32}'@'[^'\\\x00-\x1f]{1,255}'")
 
 
-def add_family(parser: argparse.ArgumentParser, families: Sequence[str] = tuple(FAMILIES)) -> None:
-    """Which family of tables."""
+def add_family(
+    parser: argparse.ArgumentParser, families: Sequence[str] = tuple(FAMILIES), *, scoped: bool = True
+) -> None:
+    """Which family of tables, and the scope of memU's if that matters."""
     known = ", ".join(f"{name} ({FAMILIES[name]})" for name in families)
     parser.add_argument("--family", choices=families, help=f"only these tables: {known}")
-    if "memu" in families:
+    if scoped:
         parser.add_argument(
             "--scope",
             metavar="FIELDS",
             default="user_id",
-            help="the fields of memU's user model that are texts, joined by commas; by default memU's own, user_id",
+            help=f"{SCOPE_HELP}; by default memU's own, user_id. memU's tables are printed only if asked for",
         )
 
 
@@ -97,13 +97,11 @@ def schemas(config: MySQLConfig, family: str | None = None, scope: str = "user_i
     Args:
         config: Has the prefix.
         family: Its name.
-        scope: The text fields of memU's user model, joined by commas.
+        scope: The fields of memU's user model, joined by commas; see `integrations.memu.scope_names`.
     """
     if family == "memu":
-        fields: dict[str, Any] = dict.fromkeys(filter(None, scope.split(",")), (str | None, None))
-        model = create_model("UserModel", **fields)
         try:
-            return [MemuStore(own_prefix(config), model, 0).schema]
+            return [MemuStore(own_prefix(config), model_of(kinds_of(fields_of(scope))), 0).schema]
         except TypeError as error:
             raise UsageError(str(error)) from None
     schemas = [

@@ -8,6 +8,9 @@ from ..engine.asynchronous import AsyncEngine
 from ..engine.counters import Counters, PoolState
 from ..engine.synchronous import SyncEngine
 
+#: What operations keep and count look-ups of: newest states of threads, and codes of embeddings.
+STATES, CODES = "states", "codes"
+
 
 @dataclass(frozen=True, slots=True)
 class Stats:
@@ -61,10 +64,10 @@ def stats_of(counters: Counters, blocking: SyncEngine | None, awaited: AsyncEngi
         lost=counters.lost,
         round_trips=counters.total.round_trips,
         retries=counters.retries,
-        cache_hits=counters.cache_hits,
-        cache_misses=counters.cache_misses,
-        vector_cache_hits=counters.vector_cache_hits,
-        vector_cache_misses=counters.vector_cache_misses,
+        cache_hits=counters.looked_up(STATES, hit=True),
+        cache_misses=counters.looked_up(STATES, hit=False),
+        vector_cache_hits=counters.looked_up(CODES, hit=True),
+        vector_cache_misses=counters.looked_up(CODES, hit=False),
         sent_bytes=counters.total.sent_bytes,
         received_bytes=counters.total.received_bytes,
         synchronous=synchronous,

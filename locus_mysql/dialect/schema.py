@@ -19,7 +19,7 @@ SELECT t.TABLE_NAME, t.TABLE_COMMENT,
 """
 
 DESCRIBE_COLUMNS = """
-SELECT c.TABLE_NAME, c.COLUMN_NAME
+SELECT c.TABLE_NAME, c.COLUMN_NAME, c.COLUMN_TYPE
   FROM information_schema.COLUMNS c
  WHERE c.TABLE_SCHEMA = DATABASE() AND c.TABLE_NAME IN ({names})
 """
@@ -79,6 +79,7 @@ class Schema:
         tables: The tables, in the order in which they are made.
         needed: Indexes that must be there.
         columns: Columns that are looked for, where not all tables of a layout have the same.
+        options: What the command that prints the tables needs besides the family's name.
     """
 
     family: str
@@ -86,6 +87,12 @@ class Schema:
     tables: tuple[Table, ...]
     needed: tuple[NeededIndex, ...] = ()
     columns: tuple[NeededColumn, ...] = ()
+    options: str = ""
+
+    @property
+    def command(self) -> str:
+        """What prints the tables, behind ``python -m locus_mysql``."""
+        return f"schema --family {self.family}{self.options}"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -103,7 +110,7 @@ class Schema:
         return Statement(DESCRIBE.replace("{names}", names).strip(), self.names)
 
     def describe_columns(self) -> Statement:
-        """Table and name of each column that is there."""
+        """Table, name and type of each column that is there."""
         names = ", ".join(["%s"] * len(self.tables))
         return Statement(DESCRIBE_COLUMNS.replace("{names}", names).strip(), self.names)
 

@@ -37,7 +37,7 @@ def ensure_schema(config: ConnectionOptions, schema: Schema, ddl_mode: DDLMode) 
             if needed.index not in there[needed.table.casefold()][1].split(","):
                 raise SchemaMismatch(f"Table {needed.table!r} was made without index {needed.index!r}. {needed.advice}")
     elif ddl_mode == "validate":
-        raise no_tables(config, missing)
+        raise no_tables(config, schema, missing)
     else:
         for statement in schema.create():
             yield Batch.of(statement)
@@ -48,7 +48,7 @@ def ensure_schema(config: ConnectionOptions, schema: Schema, ddl_mode: DDLMode) 
 def _check_columns(schema: Schema) -> Operation[None]:
     """Also of tables just made: another process, that needs other columns, may have been faster."""
     (found,) = yield Batch.of(schema.describe_columns())
-    there = {(str(table).casefold(), str(column).casefold()) for table, column in found.rows}
+    there = {(str(table).casefold(), str(column).casefold()) for table, column, _ in found.rows}
     for needed in schema.columns:
         if (needed.table.casefold(), needed.column.casefold()) not in there:
             raise SchemaMismatch(f"Table {needed.table!r} has no column {needed.column!r}. {needed.advice}")
@@ -60,11 +60,17 @@ def has_tables(schema: Schema) -> Operation[bool]:
     return bool(found.rows)
 
 
-def no_tables(config: ConnectionOptions, missing: Sequence[str]) -> SchemaMismatch:
+def has_own_tables(schema: Schema) -> Operation[bool]:
+    """Whether any of the tables is there and is ours; for names that others give their tables too."""
+    (found,) = yield Batch.of(schema.describe())
+    return any(str(comment) == schema.comment for _, comment, _ in found.rows)
+
+
+def no_tables(config: ConnectionOptions, schema: Schema, missing: Sequence[str]) -> SchemaMismatch:
     """The error to raise where tables are missing that may not be made."""
     return SchemaMismatch(
         f"Database {config.database!r} has no table {' and no '.join(map(repr, missing))}. If nothing was saved with "
-        "another table_prefix, make the tables with the output of `python -m locus_mysql schema`, or set "
+        f"another table_prefix, make the tables with the output of `python -m locus_mysql {schema.command}`, or set "
         "ddl_mode='create'."
     )
 

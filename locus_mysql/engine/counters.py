@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from dataclasses import dataclass
 
 from ..drivers.interface import Traffic
@@ -38,8 +39,7 @@ class Counters:
         """Count from zero, under a new lock: a thread of the parent may hold the other one for ever."""
         self._lock = threading.Lock()
         self.opened = self.lost = self.retries = 0
-        self.cache_hits = self.cache_misses = 0
-        self.vector_cache_hits = self.vector_cache_misses = 0
+        self._looked_up: Counter[tuple[str, bool]] = Counter()
         self.total = Traffic()
 
     def add(self, connection: object) -> None:
@@ -69,18 +69,17 @@ class Counters:
         with self._lock:
             self.retries += 1
 
-    def look_up(self, *, hit: bool) -> None:
-        """The newest state of a thread was asked for, and what was kept of the thread helped or did not."""
-        with self._lock:
-            if hit:
-                self.cache_hits += 1
-            else:
-                self.cache_misses += 1
+    def look_up(self, cache: str, *, hit: bool) -> None:
+        """Something was asked for that operations keep, and what they kept of it helped or did not.
 
-    def look_up_vectors(self, *, hit: bool) -> None:
-        """The nearest of many embeddings were asked for, and kept codes told them or did not."""
+        Args:
+            cache: What was kept, in a word.
+            hit: Whether it helped.
+        """
         with self._lock:
-            if hit:
-                self.vector_cache_hits += 1
-            else:
-                self.vector_cache_misses += 1
+            self._looked_up[cache, hit] += 1
+
+    def looked_up(self, cache: str, *, hit: bool) -> int:
+        """How often that was so."""
+        with self._lock:
+            return self._looked_up[cache, hit]

@@ -40,11 +40,13 @@ def encode_metadata(metadata: object) -> str | None:
     Raises:
         InvalidInput: It is no dict of JSON values, or over 65,536 bytes.
     """
-    if metadata is None or metadata == {}:
+    if metadata is None:
         return None
-    if not isinstance(metadata, dict):
+    if not isinstance(metadata, Mapping):
         raise InvalidInput(f"Metadata must be a dict, not {type(metadata).__name__}.")
-    text = encode_value(metadata, "Metadata")
+    if not metadata:
+        return None
+    text = encode_value(dict(metadata), "Metadata")
     size = len(text.encode())
     if size > METADATA_LIMIT_BYTES:
         raise InvalidInput(
@@ -57,6 +59,15 @@ def check_count(value: object, what: str, least: int = 0) -> int:
     """A count from ``least`` to 2**31."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 2**31:
         raise InvalidInput(f"{what} must be a whole number from {least} to {2**31}, not {value!r:.50}.")
+    return value
+
+
+def check_score(value: object, what: str) -> float | None:
+    """The least score of a hit; None for any."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        raise InvalidInput(f"{what} must be a number, not {value!r:.50}.")
     return value
 
 

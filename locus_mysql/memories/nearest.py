@@ -8,6 +8,7 @@ from itertools import chain, islice
 from math import ceil, isnan
 from typing import cast
 
+from ..database.stats import CODES
 from ..dialect import Statement
 from ..dialect.memories.dialect import MemoryDialect
 from ..dialect.memories.filters import Condition
@@ -92,7 +93,7 @@ class NearestOperations:
             hits, complete = yield from self._cold(tenant, where, query, condition, wanted, min_score)
             if complete:
                 return Hits(hits)
-        self.counters.look_up_vectors(hit=known is not None)
+        self.counters.look_up(CODES, hit=known is not None)
         if known is None and not exact and not self._cache.was_large(key):
             return Hits(hits, exact=False)
         if known is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -95,27 +95,38 @@ def prepare(put: Put, config: MySQLConfig, *, dims: int | None, fields: Sequence
         check_count(put.if_version, "if_version")
     ttl_us = microseconds(config.ttl_s if put.ttl_s == STORE_TTL else put.ttl_s)
     whole = "\n".join(strings_of(put.value)) if put.text is None else check_text(put.text, "The text")
+    if isinstance(put.embeddings, str | bytes) or not isinstance(put.embeddings, Iterable):
+        raise InvalidInput(f"embeddings must be a list of embeddings, not {type(put.embeddings).__name__}.")
     given = [*([] if put.embedding is None else [put.embedding]), *put.embeddings]
     coded = [encode_vector(vector, dims_needed(dims)) for vector in given]
     texts: list[str] = []
+    paths = _paths_of(put.index, fields)
     if embeds and not coded and put.index is not False:
-        if isinstance(put.index, str):
-            raise InvalidInput(f"index must be a list of paths, not one text; write [{put.index!r}].")
         if put.texts is not None:
             texts = [check_text(text, "A text to embed") for text in put.texts]
         else:
-            paths = fields if put.index is True else [check_path(path) for path in put.index]
             for at in paths:
                 texts += [whole] * bool(whole) if at == WHOLE else texts_at(put.value, at)
     row = ItemRow(
         path,
         key,
         value,
-        encode_metadata(None if put.metadata is None else dict(put.metadata)),
+        encode_metadata(put.metadata),
         ttl_us,
         whole[:SEARCHED_CHARACTERS] or None if config.search else None,
     )
     return Prepared(row, coded, list(dict.fromkeys(texts)), put.if_version)
+
+
+def _paths_of(index: object, fields: Sequence[str]) -> Sequence[str]:
+    """The paths of what an item has embedded."""
+    if isinstance(index, bool):
+        return fields if index else ()
+    if isinstance(index, str):
+        raise InvalidInput(f"index must be a list of paths, not one text; write [{index!r}].")
+    if not isinstance(index, Sequence):
+        raise InvalidInput(f"index must be True, False or a list of paths, not {type(index).__name__}.")
+    return [check_path(path) for path in index]
 
 
 def dims_needed(dims: int | None) -> int:

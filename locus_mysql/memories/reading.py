@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Iterable, Sequence
+from typing import TypeVar, cast
 
 from ..config import MySQLConfig
 from ..database.words import parts_of
 from ..dialect.memories.dialect import MemoryDialect
 from ..dialect.memories.filters import Condition
 from ..dialect.memories.ranges import Range
-from ..engine.operation import Batch, Operation
-from ..errors import InvalidInput
+from ..engine.operation import Batch, Operation, Outdated
+from ..errors import CorruptCheckpoint, InvalidInput
 from .namespaces import begins_with, ends_with, labels_of, literal_start, path_of
-from .records import Hits, MemoryHit, MemoryItem, Namespace, item_of
+from .records import Hits, MemoryHit, MemoryItem, Namespace, item_of, unreadable
 from .writing import ItemKey
+
+T = TypeVar("T")
 
 #: A search indexes at most so many texts first.
 PENDING_LIMIT = 100_000
@@ -54,12 +56,12 @@ class ReadingOperations:
     def list_keys(self, tenant: str, path: bytes, limit: int, offset: int) -> Operation[list[str]]:
         """Keys of a namespace, in their order. One round trip."""
         (found,) = yield Batch.of(self.sql.reading.keys(tenant, path, limit, offset))
-        return [cast(bytes, row[0]).decode() for row in found.rows]
+        return [_key_of(path, cast(bytes, row[0])) for row in found.rows]
 
     def count(self, tenant: str, where: Range, condition: Condition) -> Operation[int]:
         """How many items there are. One round trip."""
-        (found,) = yield Batch.query(self.sql.reading.count(tenant, where, condition))
-        return cast(int, found.rows[0][0])
+        counting = self._count(tenant, where, condition)
+        return (yield from self.naming_damage(tenant, [where], condition, counting))
 
     def newest(self, tenant: str, where: Range, condition: Condition, limit: int, offset: int) -> Operation[Hits]:
         """Items, most recently written first. One round trip."""
@@ -106,7 +108,7 @@ class ReadingOperations:
         while len(found) < offset + limit:
             (page,) = yield Batch.query(self.sql.reading.namespaces(tenant, where, after, _PAGE))
             for row in page.rows:
-                labels = labels_of(cast(bytes, row[0]))
+                labels = _labels_of(cast(bytes, row[0]))
                 if all(begins_with(labels, prefix) for prefix in prefixes) and all(
                     ends_with(labels, suffix) for suffix in suffixes
                 ):
@@ -122,3 +124,46 @@ class ReadingOperations:
             (self.sql.reading.version(tenant, *key), self.sql.vectors.of_item(tenant, *key)), atomic=False
         )
         return [cast(bytes, row[1]) for row in vectors.rows] if item.rows else []
+
+    def naming_damage(
+        self, tenant: str, ranges: Iterable[Range], condition: Condition, operation: Operation[T]
+    ) -> Operation[T]:
+        """Carry out what asks for a condition; where that fails because an item is no JSON, say which.
+
+        Args:
+            tenant: Whose.
+            ranges: Where the condition is asked for.
+            condition: What items must fulfil.
+            operation: Asks for it.
+
+        Raises:
+            CorruptCheckpoint: Somebody changed an item by hand; names it.
+        """
+        try:
+            return (yield from operation)
+        except Outdated:  # "Invalid JSON text", by which guards fail too; but a search has none
+            if not condition.sql:
+                raise
+            results = yield Batch(tuple(self.sql.reading.no_json(tenant, where) for where in ranges), atomic=False)
+            for result in results:
+                for path, key in result.rows:
+                    raise unreadable(cast(bytes, path), cast(bytes, key)) from None
+            raise
+
+    def _count(self, tenant: str, where: Range, condition: Condition) -> Operation[int]:
+        (found,) = yield Batch.query(self.sql.reading.count(tenant, where, condition))
+        return cast(int, found.rows[0][0])
+
+
+def _key_of(path: bytes, key: bytes) -> str:
+    try:
+        return key.decode()
+    except UnicodeDecodeError:
+        raise unreadable(path, key) from None
+
+
+def _labels_of(path: bytes) -> Namespace:
+    try:
+        return labels_of(path)
+    except UnicodeDecodeError:
+        raise CorruptCheckpoint(f"Namespace {path!r} cannot be read: it is no UTF-8. Delete its items.") from None

@@ -86,13 +86,17 @@ def item_of(row: Row) -> MemoryItem:
             _aware(cast(datetime, updated_at)),
             None if expires_at is None else _aware(cast(datetime, expires_at)),
         )
-    except UnicodeDecodeError:
-        raise CorruptCheckpoint(
-            f"Item {key!r} in {path!r} cannot be read: its names are no UTF-8. Delete it."
-        ) from None
     except ValueError:
-        name, namespace = cast(bytes, key).decode(), labels_of(cast(bytes, path))
-        raise CorruptCheckpoint(f"Item {name!r} in {namespace!r} cannot be read: it is no JSON. Delete it.") from None
+        raise unreadable(cast(bytes, path), cast(bytes, key)) from None
+
+
+def unreadable(path: bytes, key: bytes) -> CorruptCheckpoint:
+    """The error to raise where an item was changed by hand, so that it cannot be read."""
+    try:
+        name, namespace = key.decode(), labels_of(path)
+    except UnicodeDecodeError:
+        return CorruptCheckpoint(f"Item {key!r} in {path!r} cannot be read: its names are no UTF-8. Delete it.")
+    return CorruptCheckpoint(f"Item {name!r} in {namespace!r} cannot be read: it is no JSON. Delete it.")
 
 
 def _aware(time: datetime) -> datetime:

@@ -11,7 +11,7 @@ from ..dialect.memories.ranges import Range
 from ..engine.operation import Operation
 from ..errors import InvalidInput
 from .abreast import abreast
-from .arguments import check_count, check_text
+from .arguments import check_count, check_score, check_text
 from .fusion import FUSED, fuse
 from .nearest import NearestOperations
 from .reading import ReadingOperations
@@ -63,10 +63,7 @@ class Asked:
         """
         check_count(self.limit, "limit")
         check_count(self.offset, "offset")
-        if self.min_score is not None and (
-            isinstance(self.min_score, bool) or not isinstance(self.min_score, int | float)
-        ):
-            raise InvalidInput(f"min_score must be a number, not {type(self.min_score).__name__}.")
+        check_score(self.min_score, "min_score")
         if self.query is not None:
             check_text(self.query, "The query")
         return replace(self, way=_way_of(self.query, self.embedding, self.way, embeds=embeds))
@@ -96,6 +93,12 @@ class SearchingOperations:
             condition: That of ``asked``.
             near: The embedding asked for, if the way needs one.
         """
+        searching = self._search(tenant, ranges, asked, condition, near)
+        return (yield from self._reading.naming_damage(tenant, ranges, condition, searching))
+
+    def _search(
+        self, tenant: str, ranges: Sequence[Range], asked: Asked, condition: Condition, near: Query | None
+    ) -> Operation[list[Hits]]:
         limit, offset, min_score = asked.limit, asked.offset, asked.min_score
         if near is not None:
             found = yield from self._by_meaning(tenant, ranges, asked, near, condition)

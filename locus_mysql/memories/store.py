@@ -13,7 +13,7 @@ from ..dialect.memories.dialect import MemoryDialect
 from ..dialect.memories.filters import condition_of
 from ..dialect.memories.ranges import Range
 from ..engine.counters import Counters
-from ..errors import ConfigError
+from ..errors import ConfigError, InvalidInput
 from .arguments import check_count
 from .caring import CaringOperations
 from .embedding import EmbedFunction, Procedure, Texts, digest_of
@@ -26,7 +26,7 @@ from .reading import ReadingOperations
 from .records import Hits, MemoryItem, Namespace
 from .searching import Asked, SearchingOperations, Way
 from .surface import AsyncMemories, SyncMemories, awaited, blocking
-from .vectors.cache import VectorCache
+from .vectors.cache import VectorCache, check_cache_bytes
 from .vectors.coding import DIMENSIONS_LIMIT, decode_vector, encode_vector, floats_of
 from .vectors.scoring import METRICS, Metric, Query
 from .writing import ItemKey, NewItem, WritingOperations
@@ -71,6 +71,11 @@ class MemoryProcedures:
             raise ConfigError(f"metric must be one of {', '.join(METRICS)}, not {metric!r}.")
         if isinstance(fields, str):
             raise ConfigError(f"fields must be a list of paths, not one text; write [{fields!r}].")
+        if not isinstance(model, str):
+            raise ConfigError(
+                f"model must be text, the name of the embed function's model, not {type(model).__name__}."
+            )
+        check_cache_bytes(vector_cache_bytes)
         self.config = config
         self.embed = embed
         self.dims = dims
@@ -144,9 +149,17 @@ class MemoryProcedures:
     def write_batch(self, items: Iterable[Put], deleted: Iterable[tuple[Sequence[str], str]]) -> Procedure[int]:
         """Write some items and delete others, all or nothing; returns how many were deleted.
 
-        What is both written and deleted is deleted.
+        What is both written and deleted is deleted. One round trip, but for embedding.
+
+        Args:
+            items: What to write; of several with one key the last counts.
+            deleted: Pairs of namespace and key.
+
+        Raises:
+            InvalidInput: As for `put`; or there are more than 10,000 together.
+            VersionConflict: One of them has another version than its ``if_version``; nothing was changed.
         """
-        gone = [self._key(namespace, key) for namespace, key in deleted]
+        gone = self._keys(deleted)
         new = yield from self.embedded([self.prepared(item) for item in items])
         return cast(int, (yield self.writing.write(self.tenant, new, gone)))
 
@@ -170,8 +183,16 @@ class MemoryProcedures:
     def get_batch(
         self, keys: Iterable[tuple[Sequence[str], str]], *, refresh: bool = False
     ) -> Procedure[dict[tuple[Namespace, str], MemoryItem]]:
-        """Items by namespace and key; what is not there is left out. One round trip."""
-        wanted = [self._key(namespace, key) for namespace, key in keys]
+        """Items by namespace and key; what is not there is left out. One round trip.
+
+        Args:
+            keys: Pairs of namespace and key.
+            refresh: Whether items that expire are given their whole time again.
+
+        Raises:
+            InvalidInput: One of them is no pair of a namespace and a key.
+        """
+        wanted = self._keys(keys)
         if not wanted:
             return {}
         found = yield self.reading.get(self.tenant, wanted, refresh=refresh)
@@ -187,8 +208,15 @@ class MemoryProcedures:
         return bool((yield self.writing.write(self.tenant, [], [self._key(namespace, key)])))
 
     def delete_batch(self, keys: Iterable[tuple[Sequence[str], str]]) -> Procedure[int]:
-        """Delete items, all or none; returns how many there were. One round trip."""
-        wanted = [self._key(namespace, key) for namespace, key in keys]
+        """Delete items, all or none; returns how many there were. One round trip.
+
+        Args:
+            keys: Pairs of namespace and key.
+
+        Raises:
+            InvalidInput: One of them is no pair of a namespace and a key; or there are more than 10,000.
+        """
+        wanted = self._keys(keys)
         return cast(int, (yield self.writing.write(self.tenant, [], wanted)))
 
     def list_keys(self, namespace: Sequence[str], limit: int = 100, offset: int = 0) -> Procedure[list[str]]:
@@ -361,6 +389,14 @@ class MemoryProcedures:
 
     def _key(self, namespace: Sequence[str], key: str) -> ItemKey:
         return path_of(namespace), encoded_key(key)
+
+    def _keys(self, pairs: Iterable[tuple[Sequence[str], str]]) -> list[ItemKey]:
+        keys: list[ItemKey] = []
+        for pair in pairs:
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise InvalidInput("Items are named by pairs of namespace and key, such as (('users', 'ada'), 'tea').")
+            keys.append(self._key(*pair))
+        return keys
 
 
 class MemoryStore(AsyncMemories[MemoryProcedures]):

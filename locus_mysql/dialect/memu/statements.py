@@ -13,6 +13,9 @@ from .tables import CORE
 #: At most this many ids stand in one statement.
 IDS_PER_STATEMENT = 500
 
+#: So many tokens are forgotten at a time.
+TOKENS_AT_ONCE = 1_000
+
 #: Always another time than the one before, so that an update that finds its row always changes it.
 NEXT = "GREATEST(UTC_TIMESTAMP(6), {0}.updated_at + INTERVAL 1 MICROSECOND)"
 
@@ -107,7 +110,10 @@ SETTLE = "INSERT INTO {settled} (token, settled_at) VALUES (%s, UTC_TIMESTAMP(6)
 LANDED = "SELECT s.token FROM {settled} s WHERE s.token = %s"
 
 # Relies on the index age.
-FORGET_SETTLED = "DELETE FROM {settled} WHERE settled_at < UTC_TIMESTAMP(6) - INTERVAL {KEPT_S} SECOND LIMIT 1000"
+FORGET_SETTLED = (
+    "DELETE FROM {settled} WHERE settled_at < UTC_TIMESTAMP(6) - INTERVAL {KEPT_S} SECOND LIMIT {TOKENS_AT_ONCE}"
+)
+COUNT_SETTLED = "SELECT COUNT(*) FROM {settled}"
 
 #: How a column is written that is not just its parameter. A time that is None is the server's.
 _WRITTEN = {
@@ -128,6 +134,7 @@ class MemuStatements(Statements):
     def __init__(self, tables: Mapping[str, str], scope: Sequence[str]) -> None:
         super().__init__(tables)
         self._tables = tables
+        self._names["TOKENS_AT_ONCE"] = str(TOKENS_AT_ONCE)
         self._names["NEXT_ITEMS"] = NEXT.format(tables["items"])
         self._names["NEXT_CATEGORIES"] = NEXT.format(tables["categories"])
         self._scope = tuple(scope)
@@ -284,6 +291,10 @@ class MemuStatements(Statements):
     def landed(self, token: bytes) -> Statement:
         """Whether a write was carried out."""
         return Statement(self._text(LANDED), (token,))
+
+    def count_settled(self) -> Statement:
+        """How many tokens there are."""
+        return Statement(self._text(COUNT_SETTLED))
 
     def forget_settled(self) -> Statement:
         """Remove some of the tokens that nobody will ask for any more."""

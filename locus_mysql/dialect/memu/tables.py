@@ -128,6 +128,9 @@ _DEFINITIONS = {
 }
 
 
+_KINDS = {"BIGINT": "int", "TINYINT": "bool", "CHAR(36)": "uuid", "DATETIME(6)": "datetime"}
+
+
 @dataclass(frozen=True, slots=True)
 class ScopeColumn:
     """A column for a field of the user model.
@@ -139,6 +142,16 @@ class ScopeColumn:
 
     name: str
     type: str
+
+    @property
+    def kind(self) -> str:
+        """What it holds, as the command line says it."""
+        return kind_of(self.type)
+
+
+def kind_of(type: str) -> str:
+    """What a column of a type holds, as the command line says it."""
+    return _KINDS.get(type.upper(), "str")
 
 
 def table_names(table_prefix: str) -> dict[str, str]:
@@ -178,4 +191,5 @@ def memu_schema(table_prefix: str, scope: Sequence[ScopeColumn]) -> Schema:
                 f"ADD KEY `scope_{column.name}` (locus_tenant, `{column.name}`)"
             )
             needed.append(NeededColumn(names[role], column.name, advice))
-    return Schema("memu", LAYOUT_VERSION, tables, columns=tuple(needed))
+    scoped = ",".join(column.name if column.kind == "str" else f"{column.name}:{column.kind}" for column in scope)
+    return Schema("memu", LAYOUT_VERSION, tables, columns=tuple(needed), options=f" --scope {scoped}" if scope else "")

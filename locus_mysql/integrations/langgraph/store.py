@@ -19,6 +19,7 @@ from ...errors import ConfigError
 from ...memories.embedding import Texts
 from ...memories.surface import AsyncMemories, SyncMemories
 from .store_operations import StoreProcedures
+from .store_options import sweep_interval_s
 
 #: How often expired items are removed if nothing else is said, in minutes.
 SWEEP_INTERVAL_MINUTES = 5
@@ -145,7 +146,7 @@ class AsyncMySQLStore(BaseStore):
             sweep_interval_minutes: How often; by default as ``ttl`` says, or every 5 minutes.
         """
         if self._sweeper is None or self._sweeper.done():
-            interval_s = _interval_s(self.ttl_config, sweep_interval_minutes)
+            interval_s = sweep_interval_s(self.ttl_config, sweep_interval_minutes, SWEEP_INTERVAL_MINUTES)
             self._sweeper = asyncio.create_task(self._sweep(interval_s), name="locus-mysql-ttl-sweeper")
         return self._sweeper
 
@@ -256,7 +257,7 @@ class MySQLStore(BaseStore):
             ended.add_done_callback(lambda future: self._stop.set() if future.cancelled() else None)
             return ended
         self._stop = stop = threading.Event()
-        interval_s = _interval_s(self.ttl_config, sweep_interval_minutes)
+        interval_s = sweep_interval_s(self.ttl_config, sweep_interval_minutes, SWEEP_INTERVAL_MINUTES)
 
         def sweep() -> None:
             while not stop.wait(interval_s):
@@ -293,11 +294,3 @@ class MySQLStore(BaseStore):
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def _interval_s(ttl: TTLConfig | None, minutes: float | None) -> float:
-    asked = minutes if minutes is not None else (ttl or {}).get("sweep_interval_minutes")
-    interval = SWEEP_INTERVAL_MINUTES if asked is None else asked
-    if not interval > 0:
-        raise ConfigError(f"sweep_interval_minutes must be above 0, not {interval!r}.")
-    return interval * 60

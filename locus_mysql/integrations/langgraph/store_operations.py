@@ -17,7 +17,6 @@ from langgraph.store.base import (
     SearchItem,
     SearchOp,
     TTLConfig,
-    ensure_embeddings,
     get_text_at_path,
     validate_op_namespace,
 )
@@ -26,25 +25,17 @@ from ...config import MySQLConfig
 from ...dialect.memories.filters import condition_of
 from ...dialect.memories.ranges import Range
 from ...engine.operation import Batch, Operation
-from ...errors import ConfigError, InvalidInput
+from ...errors import InvalidInput
 from ...memories.abreast import abreast
-from ...memories.arguments import check_count
+from ...memories.arguments import check_count, check_text
 from ...memories.embedding import Procedure, Texts
 from ...memories.namespaces import encoded_key, path_of
 from ...memories.puts import Put
 from ...memories.records import Hits, MemoryHit, MemoryItem
 from ...memories.store import MemoryProcedures
-from ...memories.vectors.scoring import Metric, Query
+from ...memories.vectors.scoring import Query
 from ...memories.writing import ItemKey
-
-#: What ``distance_type`` of an index is called here.
-_METRICS: Mapping[str, Metric] = {"cosine": "cosine", "inner_product": "dot", "l2": "euclidean"}
-
-#: The keys of what is given as dicts.
-_KEYS = {
-    "index": "dims, embed, fields and distance_type",
-    "ttl": "default_ttl, refresh_on_read, sweep_interval_minutes",
-}
+from .store_options import check_index, check_paths, check_ttl, ttl_s
 
 
 class StoreProcedures(MemoryProcedures):
@@ -56,26 +47,19 @@ class StoreProcedures(MemoryProcedures):
         ttl: When items expire: LangGraph's base class puts that into each operation, so it is only checked here.
 
     Raises:
-        ConfigError: One of them is no dict, or lacks a key.
+        ConfigError: One of them is no dict, lacks a key, or has one that is unknown or wrong.
     """
 
     def __init__(self, config: MySQLConfig, index: IndexConfig | None, ttl: TTLConfig | None) -> None:
         self.index = index
         self.embeddings: Embeddings | None = None
-        for name, given in (("index", index), ("ttl", ttl)):
-            if given is not None and not isinstance(given, Mapping):
-                raise ConfigError(f"{name} must be a dict, not {type(given).__name__}. Its keys are {_KEYS[name]}.")
+        if ttl is not None:
+            check_ttl(ttl)
         if index is None:
             super().__init__(config)
             return
-        if missing := [key for key in ("dims", "embed") if index.get(key) is None]:
-            raise ConfigError(f"index has no {missing[0]!r}. Its keys are {_KEYS['index']}.")
-        self.embeddings = embeddings = ensure_embeddings(index.get("embed"))
-        distance = cast(str, cast(dict[str, Any], index).get("distance_type", "cosine"))
-        if distance not in _METRICS:
-            raise ConfigError(f"distance_type must be one of {', '.join(_METRICS)}, not {distance!r}.")
-        super().__init__(config, dims=index["dims"], embed=embeddings.embed_documents, metric=_METRICS[distance])
-        self._paths = list(index.get("fields") or ["$"])
+        self.embeddings, metric, self._paths = check_index(index)
+        super().__init__(config, dims=index["dims"], embed=self.embeddings.embed_documents, metric=metric)
 
     def batch(self, ops: Iterable[Op]) -> Procedure[list[Result]]:
         """Carry out operations: reads first, then the writes in one transaction. Results are in the order of the ops.
@@ -89,6 +73,8 @@ class StoreProcedures(MemoryProcedures):
             if not isinstance(op, GetOp | SearchOp | ListNamespacesOp | PutOp):
                 raise InvalidInput(f"Unknown operation: {type(op).__name__}.")
             validate_op_namespace(op)
+            if isinstance(op, SearchOp) and op.query is not None:
+                check_text(op.query, "The query")
         puts: dict[ItemKey, PutOp] = {}
         for op in ops:
             if isinstance(op, PutOp):
@@ -99,7 +85,7 @@ class StoreProcedures(MemoryProcedures):
         reading = [place for place, op in enumerate(ops) if not isinstance(op, PutOp)]
         if reading:
             queries = yield from self._queries(op for op in ops if isinstance(op, SearchOp))
-            found = yield abreast([self._read(ops[place], queries) for place in reading])
+            found = yield self._all_read([ops[place] for place in reading], queries)
             for place, result in zip(reading, found, strict=True):
                 results[place] = result
         if puts:
@@ -128,6 +114,14 @@ class StoreProcedures(MemoryProcedures):
         made = yield Texts(texts, query=True)
         return {text: self.query_of(vector) for text, vector in zip(texts, made, strict=True)}
 
+    def _all_read(self, ops: Sequence[Op], queries: Mapping[str, Query]) -> Operation[list[Any]]:
+        reading: Operation[list[Any]] = abreast([self._read(op, queries) for op in ops])
+        for op in ops:
+            if isinstance(op, SearchOp):
+                condition = condition_of(op.filter, "i.value")
+                reading = self.reading.naming_damage(self.tenant, [_range_of(op)], condition, reading)
+        return (yield from reading)
+
     def _read(self, op: Op, queries: Mapping[str, Query]) -> Operation[Any]:
         if isinstance(op, GetOp):
             return self._get(op)
@@ -140,7 +134,7 @@ class StoreProcedures(MemoryProcedures):
         return next((_item(item) for item in found.values()), None)
 
     def _found(self, op: SearchOp, queries: Mapping[str, Query]) -> Operation[list[SearchItem]]:
-        tenant, where = self.tenant, Range(path_of(op.namespace_prefix, empty=True, what="Namespace prefix"))
+        tenant, where = self.tenant, _range_of(op)
         condition = condition_of(op.filter, "i.value")
         limit, offset = check_count(op.limit, "limit"), check_count(op.offset, "offset")
         hits: Sequence[MemoryHit]
@@ -177,15 +171,20 @@ class StoreProcedures(MemoryProcedures):
         if not isinstance(op.value, Mapping):
             raise InvalidInput(f"The value of an item must be a dict, not {type(op.value).__name__}.")
         value = dict(op.value)
-        ttl_s = None if op.ttl is None else op.ttl * 60
+        expiry = ttl_s(op.ttl)
+        named = None if op.index is None or op.index is False else check_paths(op.index)
         if self.index is None or op.index is False:
-            return Put(op.namespace, op.key, value, ttl_s=ttl_s, index=False)
-        paths = self._paths if op.index is None else op.index
+            return Put(op.namespace, op.key, value, ttl_s=expiry, index=False)
+        paths = self._paths if named is None else named
         texts = [text for path in paths for text in get_text_at_path(value, path) if text]
-        return Put(op.namespace, op.key, value, ttl_s=ttl_s, texts=texts)
+        return Put(op.namespace, op.key, value, ttl_s=expiry, texts=texts)
 
     def _key_of(self, op: GetOp | PutOp) -> ItemKey:
         return path_of(op.namespace), encoded_key(op.key)
+
+
+def _range_of(op: SearchOp) -> Range:
+    return Range(path_of(op.namespace_prefix, empty=True, what="Namespace prefix"))
 
 
 _MATCHES = ("prefix", "suffix")

@@ -12,7 +12,9 @@ from pydantic import SecretStr
 from ...config import Keywords, MySQLConfig
 from ...database.database import Database, share
 from ...dialect import Schema
+from ...engine.counters import Counters
 from ...errors import ConfigError, InvalidInput
+from ...memories.arguments import check_score
 from ...memories.embedding import EmbedFunction, Procedure, Texts, embed_awaited, embed_blocking
 from ...memories.hashing import HashingEmbedder
 from ...memories.puts import STORE_TTL, Put
@@ -47,6 +49,10 @@ class LocusMemoryProcedures:
         self.embedder = embedder
         self.embed: EmbedFunction | None = None if embedder is None else self._documents
         self._items = MemoryProcedures(config, dims=dimension, embed=self.embed, model=model)
+
+    def count_in(self, counters: Counters) -> None:
+        """See `CountsCache.count_in`."""
+        self._items.count_in(counters)
 
     @property
     def config(self) -> MySQLConfig:
@@ -106,10 +112,18 @@ class LocusMemoryProcedures:
         metadata: dict[str, Any] | None = None,
     ) -> Procedure[None]:
         """Store a value with an embedding of the caller's."""
+        if embedding is None:
+            raise InvalidInput("put_with_embedding needs an embedding; put stores a value without one.")
         yield from self._items.put(namespace, key, value, metadata=metadata, embedding=embedding)
 
     def put_batch(self, items: list[tuple[tuple[str, ...], str, Any, dict[str, Any] | None]]) -> Procedure[None]:
         """Store values, all or none: tuples of namespace, key, value and metadata."""
+        for item in items:
+            if not isinstance(item, tuple | list) or len(item) != 4:
+                raise InvalidInput(
+                    f"A batch takes tuples of namespace, key, value and metadata, not {_told(item)}; "
+                    "without metadata write None."
+                )
         yield from self._items.put_batch([Put(namespace, key, value, data) for namespace, key, value, data in items])
 
     def get(self, namespace: tuple[str, ...], key: str) -> Procedure[Any | None]:
@@ -189,14 +203,13 @@ class LocusMemoryProcedures:
         Returns:
             Best first; the score is (1 + cosine) / 2, the distance 1 - cosine.
         """
-        if threshold is not None and (isinstance(threshold, bool) or not isinstance(threshold, int | float)):
-            raise InvalidInput(f"threshold must be a number, not {type(threshold).__name__}.")
+        least = check_score(threshold, "threshold")
         hits = yield from self._items.search(
             namespace,
             embedding=query_embedding,
             metadata_filter=metadata_filter,
             limit=limit,
-            min_score=None if threshold is None else 2 * threshold - 1,
+            min_score=None if least is None else 2 * least - 1,
             only_here=True,
         )
         return [
@@ -360,6 +373,11 @@ class SyncMySQLMemory(SyncMemories[LocusMemoryProcedures]):
     def search_many(self) -> None: ...
     @blocking(LocusMemoryProcedures.search_by_embedding)
     def search_by_embedding(self) -> None: ...
+
+
+def _told(item: object) -> str:
+    """What somebody gave instead of a tuple of four, without quoting it."""
+    return f"a tuple of {len(item)}" if isinstance(item, tuple | list) else type(item).__name__
 
 
 def _store_item(item: MemoryItem) -> StoreItem:

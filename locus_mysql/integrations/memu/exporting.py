@@ -6,14 +6,13 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
-
-from pydantic import BaseModel, create_model
+from uuid import UUID
 
 from ...config import MySQLConfig
 from ...database.database import Database
 from ...dialect.memu.conditions import is_one_of
 from ...dialect.memu.paging import behind
-from ...dialect.memu.tables import CORE, table_names
+from ...dialect.memu.tables import CORE, kind_of, table_names
 from ...engine.operation import Batch, Operation
 from ...errors import InvalidInput, StateTooLarge, UsageError
 from ...memories.exporting import Page
@@ -24,6 +23,7 @@ from .database import own_prefix
 from .operations import RecordOperations
 from .records import RECORDS, BaseRecord
 from .restoring import MemuOperations
+from .scope_names import kinds_of, model_of, named, value_of
 
 #: What the first line says.
 FORMAT = "locus-mysql memu 1"
@@ -41,24 +41,23 @@ _TIMES = ("created_at", "updated_at", "happened_at")
 
 
 class MemuMoving(MemuOperations):
-    """The operations of a database whose user model is made of texts.
+    """The operations of a database whose user model is named by a command.
 
     Args:
         config: The options.
-        scope: The names of the user model's fields.
+        scope: The user model's fields, as `scope_names` says.
 
     Raises:
-        UsageError: A name cannot be a column's.
+        UsageError: A name cannot be a column's, or there is no such kind of fields.
     """
 
     def __init__(self, config: MySQLConfig, scope: Sequence[str]) -> None:
-        fields: dict[str, Any] = dict.fromkeys(scope, (str | None, None))
-        model: type[BaseModel] = create_model("UserModel", **fields)
+        self.kinds = kinds_of(scope)
         try:
-            super().__init__(own_prefix(config), model, 0)
+            super().__init__(own_prefix(config), model_of(self.kinds), 0)
         except TypeError as error:
             raise UsageError(str(error)) from None
-        self.scope_fields = tuple(scope)
+        self.scope_fields = tuple(self.kinds)
         self.names = table_names(self.config.table_prefix)
         self.readers = {role: RecordOperations(self, role, RECORDS[role]) for role in _ROLES}
 
@@ -69,6 +68,17 @@ class MemuMoving(MemuOperations):
             InvalidInput: It cannot.
         """
         self._columns(role, record)
+
+    def typed(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Fields with those of the scope as what they are: in JSON, a row or an argument some are texts or numbers.
+
+        Raises:
+            InvalidInput: One is none of its kind.
+        """
+        return {
+            name: value_of(name, self.kinds[name], value) if name in self.kinds else value
+            for name, value in fields.items()
+        }
 
     def fields_of(self, role: str, record: BaseRecord) -> dict[str, Any]:
         """The fields of a record that was read."""
@@ -86,7 +96,8 @@ class MemuSource:
 
     def __init__(self, config: MySQLConfig, scope: Sequence[str], where: Mapping[str, str]) -> None:
         self._operations = MemuMoving(config, scope)
-        self._where = {role: self._operations.scope.condition(role, where) for role in _ROLES}
+        asked = self._operations.typed(where)
+        self._where = {role: self._operations.scope.condition(role, asked) for role in _ROLES}
         self.head = sealed(
             {"format": FORMAT, "tenant": config.tenant, "scope": list(scope), "where": dict(sorted(where.items()))}
         )
@@ -129,18 +140,22 @@ def nothing_left_out(operations: MemuMoving) -> Operation[None]:
     """See that the scope names every field that the tables have: without one, records of several scopes would be one's.
 
     Raises:
-        UsageError: There are others.
+        UsageError: There are others, or one holds something else.
     """
     (found,) = yield Batch.of(operations.schema.describe_columns())
     known = {name for core in CORE.values() for name in core} | set(operations.scope_fields)
     tables = {operations.names[role] for role in _ROLES}
-    there = {str(name) for table, name in found.rows if table in tables}
-    others = sorted(name for name in there - known if not name.startswith("locus_"))
+    there = {str(name): kind_of(str(type)) for table, name, type in found.rows if table in tables}
+    others = sorted(name for name in there.keys() - known if not name.startswith("locus_"))
+    wanted = ",".join(named(name, there.get(name, "str")) for name in (*operations.scope_fields, *others))
     if others:
         raise UsageError(
             f"The tables have fields that --scope does not name: {', '.join(others)}. Without them the records of "
-            f"several scopes would become those of one. Give --scope {','.join((*operations.scope_fields, *others))}; "
-            "what holds other fields than texts is copied by copy_database."
+            f"several scopes would become those of one. Give --scope {wanted}."
+        )
+    if unlike := [name for name, kind in operations.kinds.items() if there.get(name, kind) != kind]:
+        raise UsageError(
+            f"The tables hold something else in {', '.join(unlike)} than --scope says. Give --scope {wanted}."
         )
 
 
@@ -161,16 +176,17 @@ class MemuTarget:
     def read(self, content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """The role and the fields of a record."""
         role, record = record_of(content)
-        self.check(role, record)
-        return role, record
+        return role, self.checked(role, record)
 
-    def check(self, role: str, record: Mapping[str, Any]) -> None:
-        """See that a record can be stored.
+    def checked(self, role: str, record: Mapping[str, Any]) -> dict[str, Any]:
+        """A record that can be stored.
 
         Raises:
             InvalidInput: It cannot.
         """
-        self._operations.accept(role, record)
+        typed = self._operations.typed(record)
+        self._operations.accept(role, typed)
+        return typed
 
     async def write(self, database: Database, contents: Sequence[Any], done: Tally) -> None:
         """Write records, and read them again to compare."""
@@ -249,7 +265,7 @@ def line_of(role: str, record: Mapping[str, Any]) -> bytes:
         elif isinstance(value, datetime):
             content[name] = value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         else:
-            content[name] = value
+            content[name] = str(value) if isinstance(value, UUID) else value
     return sealed(content)
 
 

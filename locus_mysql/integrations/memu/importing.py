@@ -23,6 +23,7 @@ from ...errors import InvalidInput, SchemaMismatch, UsageError
 from ...memories.restoring import Tally
 from .database import own_prefix
 from .exporting import KINDS, MemuTarget
+from .scope_names import kinds_of
 
 #: Records that are read and written at a time.
 _AT_ONCE = 100
@@ -87,7 +88,7 @@ class MemuImport:
     Args:
         source: The server and database of those tables.
         target: Where to copy to, and whose (``tenant``).
-        scope: The fields of the user model, which are texts.
+        scope: The fields of the user model, as `scope_names` says.
         dry_run: Only count what would be copied; writes nothing and makes no tables.
         tell: Told of progress, and of what is not copied as it is.
     """
@@ -110,7 +111,7 @@ class MemuImport:
         self._source = AsyncEngine(source)
         self._source_database = source.database
         self._database = target
-        self._scope = tuple(scope)
+        self._scope = tuple(kinds_of(scope))
         self._target = MemuTarget(target, scope, tell)
         self._tell = tell
         self._summary = MemuSummary(dry_run)
@@ -165,12 +166,11 @@ class MemuImport:
         try:
             if role == "items":
                 record["extra"] = _extra(record.get("extra"))
-            self._target.check(role, record)
+            return self._target.checked(role, record)
         except InvalidInput as error:
             self._tell(f"{what} cannot be kept here: {error}")
             self._summary.damaged += 1
             return None
-        return record
 
 
 def columns_of(

@@ -33,6 +33,9 @@ REF_INDEXED = 128
 #: Of so many known embeddings it is asked whether they have changed before it is asked what.
 FINGERPRINTED = 500
 
+#: Beyond that nothing decays; whole numbers have no end, floats have.
+LONGEST_DECAY_DAYS = 1e300
+
 _HASH = re.compile("[0-9a-f]{16}")
 
 
@@ -166,6 +169,8 @@ class ItemOperations(RecordOperations[MemoryItem]):
             InvalidInput: Something is too long or no JSON.
         """
         id = id_of("item_id", item_id)
+        if extra is not None and not isinstance(extra, Mapping):
+            raise InvalidInput(f"extra must be a dict, not {type(extra).__name__}.")
         merged = {**(extra or {}), **_tool_fields(tool_record)}
         encode_extra(merged)
         raw = encode_embedding(embedding)
@@ -188,12 +193,12 @@ class ItemOperations(RecordOperations[MemoryItem]):
         return self.read(rows[0])
 
     def delete_item(self, item_id: str) -> Operation[None]:
-        """Forget an item, with its relations; nothing happens if there is none.
+        """Forget an item, with its relations; nothing happens if there is none. One round trip.
 
         Args:
             item_id: Its id.
         """
-        yield Batch(self.store.sql.delete(self.role, self.tenant, [id_of("item_id", item_id)]))
+        yield from self.store.write(self.store.sql.delete(self.role, self.tenant, [id_of("item_id", item_id)]))
 
     def list_items_by_ref_ids(
         self, ref_ids: list[str], where: Mapping[str, Any] | None = None
@@ -239,10 +244,13 @@ class ItemOperations(RecordOperations[MemoryItem]):
         """
         wanted = check_count(top_k, "top_k")
         condition = self.store.scope.condition(self.role, where)
+        if query_vec is None:
+            raise InvalidInput("The query must be a list of numbers, not NoneType.")
         raw = encode_embedding(query_vec, "The query")
         if ranking not in {"similarity", "salience"}:
             raise InvalidInput(f"ranking must be 'similarity' or 'salience', not {ranking!r:.50}.")
-        if not isinstance(recency_decay_days, int | float) or not recency_decay_days > 0:
+        number = isinstance(recency_decay_days, int | float) and not isinstance(recency_decay_days, bool)
+        if not number or not recency_decay_days > 0:
             raise InvalidInput(f"recency_decay_days must be a number above 0, not {recency_decay_days!r:.50}.")
         if not raw or not wanted:
             return []
@@ -252,9 +260,8 @@ class ItemOperations(RecordOperations[MemoryItem]):
             pool = yield from self._known(len(query.values), condition)
             return nearest(query, pool, None, wanted)
         pool, rows, now = yield from self._pool(len(query.values), condition, salience=True)
-        factors = {
-            cast(str, id): salience_factor(count, last, now, recency_decay_days) for id, _, _, count, last in rows
-        }
+        decay_days = min(recency_decay_days, LONGEST_DECAY_DAYS)
+        factors = {cast(str, id): salience_factor(count, last, now, decay_days) for id, _, _, count, last in rows}
         return nearest(query, pool, factors, wanted)
 
     def _known(self, dims: int, condition: Condition) -> Operation[Pool]:

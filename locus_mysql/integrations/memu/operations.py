@@ -22,6 +22,7 @@ from ...dialect.statement import Param
 from ...drivers.interface import Row
 from ...engine.operation import Batch, Operation
 from ...errors import CorruptCheckpoint, InvalidInput
+from ...memories.vectors.cache import check_cache_bytes
 from .embeddings import decode_embedding
 from .fields import aware
 from .ranking import PoolCache
@@ -51,7 +52,7 @@ class MemuStore:
         self.scope = Scope(user_model)
         self._dialect = MemuDialect(config.table_prefix, self.scope.columns)
         self.sql = self._dialect.records
-        self.pools = PoolCache(vector_cache_bytes)
+        self.pools = PoolCache(check_cache_bytes(vector_cache_bytes))
         self._writes = itertools.count(1)
 
     @property

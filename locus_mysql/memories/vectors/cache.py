@@ -7,6 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from ...errors import ConfigError
 from .table import CodeTable
 
 #: The embeddings of a range take at most this part of the bound: 16 MB of 256.
@@ -14,6 +15,17 @@ EMBEDDINGS_SHARE = 16
 
 #: Tenant, path and whether only that namespace.
 RangeKey: TypeAlias = tuple[str, bytes, bool]
+
+
+def check_cache_bytes(limit: object) -> int:
+    """Memory for what repeated searches compare.
+
+    Raises:
+        ConfigError: It is no whole number, or below 0.
+    """
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+        raise ConfigError(f"vector_cache_bytes must be a whole number of bytes, 0 or more, not {limit!r:.50}.")
+    return limit
 
 
 @dataclass(slots=True)

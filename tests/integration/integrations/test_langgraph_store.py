@@ -23,7 +23,7 @@ from langgraph.store.base import (
 )
 from langgraph.store.memory import InMemoryStore
 
-from locus_mysql.errors import ConfigError, InvalidInput
+from locus_mysql.errors import ConfigError, CorruptCheckpoint, InvalidInput
 from locus_mysql.integrations.langgraph import AsyncMySQLStore, MySQLStore
 from locus_mysql.memory import HashingEmbedder
 
@@ -205,6 +205,15 @@ async def test_filters_are_those_of_the_store_in_memory(store: Any) -> None:
         found = await store.asearch(("d",), filter=filter, limit=50)
         assert {item.key for item in found} == {item.key for item in memory.search(("d",), filter=filter, limit=50)}
         assert all(item.score is None for item in found)
+
+
+async def test_an_item_that_is_no_json_is_named_where_a_filter_is_asked_of_it(store: Any, sql: Any) -> None:  # noqa: F811
+    await store.abatch([PutOp(("n",), str(n), {"a": n}) for n in range(3)])
+    sql("UPDATE locus_memory_items SET value = '{no json' WHERE item_key = '1'")
+    with pytest.raises(CorruptCheckpoint, match=r"Item '1' in \('n',\) cannot be read: it is no JSON"):
+        await store.abatch([GetOp(("n",), "0"), SearchOp(("m",), filter={"a": 0}), SearchOp(("n",), filter={"a": 0})])
+    await store.abatch([PutOp(("n",), "1", {"a": 1})])
+    assert [item.key for item in await store.asearch(("n",), filter={"a": 0})] == ["0"]
 
 
 async def test_search_pages(store: Any) -> None:

@@ -15,6 +15,7 @@ from locus.rag.embeddings.base import BaseEmbedding, EmbeddingConfig, EmbeddingR
 
 from locus_mysql import MySQLMemory, SyncMySQLMemory
 from locus_mysql.errors import ConfigError, InvalidInput
+from locus_mysql.memories import nearest
 
 from ..checkpoints.conftest import ALL_SIDES, SIDES, raw, side_name, sql  # noqa: F401 - fixtures
 from ..conftest import MakeConfig
@@ -160,6 +161,18 @@ async def test_search_is_by_meaning_with_an_embedder(make_memory: Make) -> None:
     assert len(await memory.get_embedding(ADA, "cat")) == 26
     found = await memory.search_many([ADA, ("none",)], "god", limit=1)
     assert [[item.key for item in items] for items in found] == [["dog"], []]
+
+
+async def test_searches_by_kept_codes_are_counted(make_memory: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearest, "RERANKED", 5)
+    monkeypatch.setattr(nearest, "RERANKED_FOR_EACH", 1)
+    memory = make_memory(dimension=2)
+    for n in range(9):
+        await memory.put_with_embedding(ADA, str(n), n, [1.0, float(n)])
+    for hits, misses in ((0, 1), (0, 2), (1, 2)):  # the second search loads the codes
+        await memory.search_by_embedding(ADA, [1.0, 0.0], limit=2)
+        stats = memory.store.database.stats()
+        assert (stats.vector_cache_hits, stats.vector_cache_misses) == (hits, misses)
 
 
 async def test_search_by_embedding(memory: Any) -> None:

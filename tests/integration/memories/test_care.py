@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from locus_mysql import MySQLConfig, SyncCheckpointStore, SyncMemoryStore
 from locus_mysql.commands import main as cli
+from locus_mysql.integrations.memu import MemuDatabase
 from locus_mysql.memories import caring, writing
 from locus_mysql.memories.caring import Waste
 from locus_mysql.memory import Put
@@ -117,3 +119,45 @@ def test_the_commands_tell_of_items_beside_checkpoints(
     with pytest.raises(SystemExit):
         cli.main(["vacuum", *dsn])
     assert "required: --older-than-days" in capsys.readouterr().err
+
+
+class Scope(BaseModel):
+    team: int
+
+
+def test_the_commands_tell_of_memus_records(
+    make_config: MakeConfig, run_sql: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    config: MySQLConfig = make_config(driver="pymysql")
+    dsn = ["--dsn", dsn_of(config)]
+    assert cli.main(["health", "--family", "memu", *dsn]) == 1
+    assert "`python -m locus_mysql schema --family memu`" in capsys.readouterr().err
+    with MemuDatabase(config, user_model=Scope) as db:
+        for team in (1, 2):
+            db.memory_item_repo.create_item(memory_type="event", summary="a", embedding=None, user_data={"team": team})
+        for family in ([], ["--family", "memu"]):
+            assert cli.main(["health", *family, *dsn]) == 0
+            told = capsys.readouterr().out
+            assert told.endswith("records  2 of tenant 'default', family memu\nwaste    2 tokens of writes\n")
+        assert cli.main(["vacuum", "--family", "memu", *dsn]) == 0
+        assert capsys.readouterr().out == "Removed 0 tokens of writes of memu.\n"
+        run_sql(f"UPDATE {config.database}.memu_settled SET settled_at = '2000-01-01'")
+        assert cli.main(["vacuum", "--older-than-days", "1", *dsn]) == 0
+        assert capsys.readouterr().out == "Removed 2 tokens of writes of memu.\n"
+        assert len(db.items) == 2
+
+
+def test_tables_of_others_are_not_taken_for_memus(
+    make_config: MakeConfig, run_sql: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    config: MySQLConfig = make_config(driver="pymysql")
+    dsn = ["--dsn", dsn_of(config)]
+    run_sql(f"CREATE TABLE {config.database}.resources (id INT)")
+    with SyncMemoryStore(config) as store:
+        assert store.count() == 0
+    assert cli.main(["health", *dsn]) == 0
+    told = capsys.readouterr().out
+    assert "items    0 of tenant 'default', family memories\n" in told
+    assert "memu" not in told
+    assert cli.main(["health", "--family", "memu", *dsn]) == 1
+    assert "Table 'resources' in database" in capsys.readouterr().err

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from locus_mysql import MySQLConfig, SyncMemoryStore
+from locus_mysql.commands.line_reader import Import
 from locus_mysql.commands.main import main
-from locus_mysql.commands.memory import Import
 from locus_mysql.dialect.memories.ranges import Range
 from locus_mysql.memories.lines import item_line, parse_line
 from locus_mysql.memories.moving import KeptItem, MovingOperations
@@ -185,7 +185,7 @@ def test_a_write_between_looking_and_writing_is_not_lost(
 #: Runs a command, and kills its process at the n-th call of a function, half of whose work is done.
 KILLED = """
 import os, signal, sys
-from locus_mysql.commands import memory, part_file
+from locus_mysql.commands import line_reader, line_writer, part_file
 from locus_mysql.commands.main import main
 what, at, *arguments = sys.argv[1:]
 calls = 0
@@ -205,8 +205,8 @@ def counted(function):
 if what == "write":
     part_file.PartFile.write = counted(part_file.PartFile.write)
 else:
-    memory.content_of = counted(memory.content_of)
-memory._ITEMS_AT_ONCE = 50
+    line_reader.content_of = counted(line_reader.content_of)
+line_reader.ITEMS_AT_ONCE = line_writer.ITEMS_AT_ONCE = 50
 sys.exit(main(arguments))
 """
 
@@ -312,7 +312,7 @@ def test_of_a_damaged_file_no_line_of_the_batch_is_imported(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("locus_mysql.commands.memory._ITEMS_AT_ONCE", 100)
+    monkeypatch.setattr("locus_mysql.commands.line_reader.ITEMS_AT_ONCE", 100)
     file = tmp_path / "memories.jsonl"
     assert main(["memory", "export", str(file)]) == 0
     lines = lines_of(file)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from pydantic import BaseModel
@@ -134,10 +137,65 @@ def test_no_field_of_the_scope_is_left_out_unnoticed(
     file = tmp_path / "memu.jsonl"
     assert main(["memory", "export", str(file), "--memu"]) == 1
     assert "--scope does not name: agent_id." in (told := capsys.readouterr().err)
-    assert "Give --scope user_id,agent_id;" in told
+    assert "Give --scope user_id,agent_id.\n" in told
     assert not file.exists()
     assert main(["memory", "export", str(file), *SCOPED]) == 0  # what the first one began is not in the way
     assert f"Exported {filled} items." in capsys.readouterr().err
+
+
+class Kind(enum.Enum):
+    HUMAN = "human"
+
+
+class OfAllKinds(BaseModel):
+    user_id: str | None = None
+    level: int | None = None
+    active: bool | None = None
+    device: UUID | None = None
+    since: datetime | None = None
+    kind: Kind | None = None
+
+
+def test_scopes_that_are_no_texts_are_exported_and_imported(
+    config: MySQLConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, again, scope = tmp_path / "memu.jsonl", tmp_path / "again.jsonl", "user_id,level:int,active:bool"
+    scope += ",device:uuid,since:datetime,kind"
+    since = datetime(2026, 1, 31, 12, 0, 0, 1, UTC)
+    some = {"user_id": "ada", "level": 3, "active": False, "device": UUID(int=7), "since": since, "kind": Kind.HUMAN}
+    with MemuDatabase(config, user_model=OfAllKinds) as db:
+        for user in (some, {"level": -1, "active": True}, {}):
+            item = db.memory_item_repo.create_item(
+                memory_type="event", summary="a", embedding=[1], user_data=user, reinforce=True
+            )
+            category = db.memory_category_repo.get_or_create_category(
+                name="N", description="", embedding=None, user_data=user
+            )
+            db.category_item_repo.link_item_category(item.id, category.id, user)
+        for wrong in ("user_id,level,active,device,since,kind", "user_id,level:int"):
+            assert main(["memory", "export", str(file), "--memu", "--scope", wrong]) == 1
+            given = capsys.readouterr().err.partition("Give --scope ")[2].rstrip(".\n")
+            assert sorted(given.split(",")) == sorted(scope.split(","))
+        assert main(["memory", "export", str(file), "--memu", "--scope", "user_id,level:float"]) == 1
+        assert "one of str, int, bool, uuid, datetime" in capsys.readouterr().err
+        assert main(["memory", "export", str(file), "--memu", "--scope", scope]) == 0
+        assert main(["memory", "import", str(file), "--prefix", "other_"]) == 0
+        assert main(["memory", "import", str(file), "--prefix", "other_"]) == 0
+        assert "9 there already" in capsys.readouterr().out
+        assert main(["memory", "export", str(again), "--memu", "--scope", scope, "--prefix", "other_"]) == 0
+        assert again.read_bytes() == file.read_bytes()
+        with MemuDatabase(config.for_store(table_prefix="other_"), user_model=OfAllKinds) as other:
+            assert other.items == db.items
+            assert other.categories == db.categories
+            assert other.relations == db.relations
+            (found,) = other.memory_item_repo.list_items({"since": since, "device": UUID(int=7)}).values()
+            assert (found.level, found.active, found.kind) == (3, False, Kind.HUMAN)
+    for where in ("level=3", "active=FALSE", f"device={UUID(int=7)}", "since=2026-01-31T13:00:00.000001+01:00"):
+        assert main(["memory", "export", str(tmp_path / where[:5]), "--memu", "--scope", scope, "--where", where]) == 0
+        assert "Exported 3 items." in capsys.readouterr().err
+    for where in ("level=x", "active=maybe", "device=d", "since=now"):
+        assert main(["memory", "export", str(file), "--memu", "--scope", scope, "--where", where]) == 1
+        assert f"{where.partition('=')[0]} is no " in capsys.readouterr().err
 
 
 @pytest.mark.slow

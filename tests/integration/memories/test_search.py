@@ -501,6 +501,36 @@ async def test_an_item_whose_name_is_damaged_is_named(memories: Any, sql: Callab
     sql("UPDATE locus_memory_items SET item_key = x'FF'")
     with pytest.raises(CorruptCheckpoint, match=r"Item b'\\xff' in b'n\\x00' cannot be read"):
         await memories.search(("n",))
+    with pytest.raises(CorruptCheckpoint, match=r"Item b'\\xff' in b'n\\x00' cannot be read: its names are no UTF-8"):
+        await memories.list_keys(("n",))
+    sql("UPDATE locus_memory_items SET path = x'FE00'")
+    sql("UPDATE locus_memory_scopes SET path = x'FE00'")
+    with pytest.raises(CorruptCheckpoint, match=r"Namespace b'\\xfe\\x00' cannot be read: it is no UTF-8"):
+        await memories.list_namespaces()
+
+
+@pytest.mark.parametrize("column", ["value", "metadata"])
+async def test_an_item_of_which_no_filter_can_be_asked_is_named(
+    make_memories: Make, sql: Callable[..., Any], column: str
+) -> None:
+    memories = make_memories(dims=2)
+    await memories.put_batch([Put(("n",), str(n), {"a": n}, {"a": n}, embedding=[1, n]) for n in range(3)])
+    await memories.put(("other",), "k", {"a": 2}, metadata={"a": 2}, embedding=[1, 0])
+    sql(f"UPDATE locus_memory_items SET {column} = '{{no json' WHERE item_key = '1'")
+    asked: dict[str, Any] = {"filter" if column == "value" else "metadata_filter": {"a": 2}}
+    calls = [
+        lambda: memories.search(("n",), **asked),
+        lambda: memories.search(("n",), embedding=[1, 0], **asked),
+        lambda: memories.search_many([("other",), ("n",)], **asked),
+    ]
+    if column == "value":
+        calls.append(lambda: memories.count(("n",), filter={"a": 2}))
+    for call in calls:
+        with pytest.raises(CorruptCheckpoint, match=r"Item '1' in \('n',\) cannot be read: it is no JSON. Delete it."):
+            await call()
+    assert [hit.item.key for hit in await memories.search(("other",), **asked)] == ["k"]
+    await memories.delete(("n",), "1")
+    assert [hit.item.key for hit in await memories.search(("n",), **asked)] == ["2"]
 
 
 @pytest.mark.parametrize(

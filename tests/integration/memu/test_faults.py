@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from locus_mysql.engine import retry
 from locus_mysql.errors import NotFound
 from locus_mysql.integrations.memu import AsyncMemuDatabase, MemuDatabase
 
 from ..conftest import MakeConfig
 from ..proxy import WireProxy
-from .conftest import ADA, AnyMemu, UserModel
+from .conftest import ADA, AnyMemu, Make, UserModel
 
 
 @pytest.fixture
@@ -81,6 +82,29 @@ async def test_a_write_whose_answer_is_lost_is_done_once(far: AnyMemu, proxy: Wi
     proxy.drop_after_send()
     await far.memory_item_repo.delete_item(item.id)
     assert await far.items.copy() == {plain.id: plain}
+
+
+async def test_a_repeated_delete_leaves_alone_what_was_restored_since(
+    far: AnyMemu, proxy: WireProxy, make_memu: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    near = make_memu()
+    item = await far.remember("a", ADA)
+    restored: list[str] = []
+    original = retry.Retry.wait_after
+
+    def wait_after(self: Any, error: Any) -> float:
+        if not restored:
+            restored.append(item.id)
+            with MemuDatabase(near.wrapped.config.model_copy(update={"driver": "pymysql"}), user_model=UserModel) as db:
+                assert db.memory_item_repo.get_item(item.id) is None
+                db.restore(items=[item])
+        return original(self, error)
+
+    monkeypatch.setattr(retry.Retry, "wait_after", wait_after)
+    proxy.drop_after_send()
+    await far.memory_item_repo.delete_item(item.id)
+    assert restored == [item.id]
+    assert await near.memory_item_repo.get_item(item.id) == item
 
 
 async def test_a_write_that_never_arrived_is_done(far: AnyMemu, proxy: WireProxy) -> None:

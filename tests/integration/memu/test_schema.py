@@ -100,7 +100,10 @@ async def test_the_tables_are_those_of_memu_with_the_scope(memu: AnyMemu, databa
 
 
 async def test_a_missing_table_or_column_is_named(make_memu: Make, database: str, run_sql: RunSQL) -> None:
-    with pytest.raises(SchemaMismatch, match="no table 'resources'"):
+    with pytest.raises(
+        SchemaMismatch,
+        match=r"no table 'resources'.*`python -m locus_mysql schema --family memu --scope user_id,agent_id`",
+    ):
         await make_memu(ddl_mode="validate").load_existing()
     await make_memu().load_existing()
     await make_memu(ddl_mode="validate").load_existing()

@@ -120,6 +120,11 @@ async def test_salience_is_memus_formula(memu: AnyMemu) -> None:
         await memu.memory_item_repo.vector_search_items([2.0, 0.0], 3, ADA, ranking="salience", recency_decay_days=1e9)
     )
     assert slow == pytest.approx({often.id: wanted[often.id], fresh.id: math.log(4), old.id: math.log(4)}, rel=0.01)
+    for endless in (10**400, float("inf")):
+        found = await memu.memory_item_repo.vector_search_items(
+            [2.0, 0.0], 3, ADA, ranking="salience", recency_decay_days=endless
+        )
+        assert dict(found) == pytest.approx(slow, rel=1e-6)
     reinforced = [await memu.remember("again", ADA, [1.0, 0.0], reinforce=True) for _ in range(4)][-1]
     ((_, score),) = await memu.memory_item_repo.vector_search_items(
         [1.0, 0.0], 1, {"id": reinforced.id}, ranking="salience"

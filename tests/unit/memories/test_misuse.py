@@ -6,14 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from langgraph.store.base import PutOp, SearchOp
 
 from locus_mysql import MySQLMemory, SyncMySQLMemory
 from locus_mysql.errors import ConfigError, InvalidInput
 from locus_mysql.integrations.langgraph import AsyncMySQLStore, MySQLStore
+from locus_mysql.integrations.memu import AsyncMemuDatabase, MemuDatabase
 from locus_mysql.memory import HashingEmbedder, MemoryStore, SyncMemoryStore
 
 #: Nobody listens there, and nothing here needs that.
 DSN = "mysql://nobody@127.0.0.1:1/none"
+
+
+def embed(texts: list[str]) -> list[list[float]]:
+    return [[1.0, 0.0, 0.0] for _ in texts]
 
 
 @pytest.mark.parametrize("store", [AsyncMySQLStore, MySQLStore])
@@ -23,13 +29,48 @@ DSN = "mysql://nobody@127.0.0.1:1/none"
         ({"index": {"embed": HashingEmbedder()}}, "index has no 'dims'. Its keys are dims, embed, fields"),
         ({"index": {"dims": 3}}, "index has no 'embed'. Its keys are dims, embed, fields"),
         ({"index": HashingEmbedder()}, "index must be a dict, not HashingEmbedder"),
+        ({"index": {"dims": 3, "embed": embed, "field": ["text"]}}, "index has the unknown key 'field'. Its keys are"),
+        (
+            {"index": {"dims": 3, "embed": embed, "fields": "text"}},
+            "must be a list of paths, not one text; write ['text']",
+        ),
+        ({"index": {"dims": 3, "embed": embed, "fields": [5]}}, "index['fields'] must be a list of paths"),
+        ({"index": {"dims": 3, "embed": embed, "distance_type": "cos"}}, "distance_type must be one of cosine"),
+        ({"index": {"dims": 3, "embed": 5}}, "index['embed'] must be a function from a list of texts"),
+        ({"index": {"dims": "3", "embed": embed}}, "dims must be a whole number"),
         ({"ttl": 5}, "ttl must be a dict, not int. Its keys are default_ttl"),
+        ({"ttl": {"default_tll": 5}}, "ttl has the unknown key 'default_tll'. Its keys are default_ttl"),
+        ({"ttl": {"default_ttl": "5"}}, "default_ttl must be a number of minutes above 0, or None for ever, not '5'"),
+        ({"ttl": {"default_ttl": 0}}, "default_ttl must be a number of minutes above 0"),
+        ({"ttl": {"refresh_on_read": "no"}}, "refresh_on_read must be True or False, not 'no'"),
+        ({"ttl": {"sweep_interval_minutes": "5"}}, "sweep_interval_minutes must be a number above 0, not '5'"),
+        ({"ttl": {"sweep_interval_minutes": 0}}, "sweep_interval_minutes must be a number above 0, not 0"),
     ],
 )
 def test_langgraph_stores_name_the_keys(store: Callable[..., Any], options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError) as error:
         store(DSN, **options)
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("op", "said"),
+    [
+        (PutOp(("users",), "k", {"text": "tea"}, ttl=-1), "ttl must be a number of minutes above 0 and up to 52596000"),
+        (PutOp(("users",), "k", {"text": "tea"}, ttl="5"), "ttl must be a number of minutes above 0"),
+        (PutOp(("users",), "k", {"text": "tea"}, index="text"), r"not one text; write \['text'\]"),
+        (PutOp(("users",), "k", {"text": "tea"}, index=[5]), "index must be False or a list of paths"),
+        (PutOp(("users",), "k", ["tea"]), "value of an item must be a dict, not list"),
+        (SearchOp(("users",), query=5), "The query must be text, not int"),
+    ],
+)
+@pytest.mark.parametrize("index", [None, {"dims": 3, "embed": embed}], ids=["words", "meaning"])
+async def test_langgraph_stores_say_what_operations_take(op: Any, said: str, index: Any) -> None:
+    with pytest.raises(InvalidInput, match=said), MySQLStore(DSN, index=index) as sync:
+        sync.batch([op])
+    async with AsyncMySQLStore(DSN, index=index) as store:
+        with pytest.raises(InvalidInput, match=said):
+            await store.abatch([op])
 
 
 @pytest.mark.parametrize("memory", [MySQLMemory, SyncMySQLMemory])
@@ -42,6 +83,42 @@ def test_locus_memory_says_what_embeds(memory: Callable[..., Any]) -> None:
 def test_what_embeds_can_be_called(store: Callable[..., Any]) -> None:
     with pytest.raises(ConfigError, match="embed must be a function from a list of texts"):
         store(DSN, dims=3, embed=object())
+
+
+@pytest.mark.parametrize("store", [MemoryStore, SyncMemoryStore, MemuDatabase, AsyncMemuDatabase])
+@pytest.mark.parametrize("size", ["1 GB", -1, 1.5, None, True])
+def test_memory_for_searches_is_a_number_of_bytes(store: Callable[..., Any], size: Any) -> None:
+    with pytest.raises(ConfigError, match="vector_cache_bytes must be a whole number of bytes, 0 or more, not"):
+        store(DSN, vector_cache_bytes=size)
+
+
+@pytest.mark.parametrize("store", [MemoryStore, SyncMemoryStore])
+def test_a_model_has_a_name(store: Callable[..., Any]) -> None:
+    with pytest.raises(ConfigError, match="model must be text, the name of the embed function's model, not int"):
+        store(DSN, model=3)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda m: m.put(("users",), "k", 1, "note"), "Metadata must be a dict, not str"),
+        (
+            lambda m: m.put_batch([(("users",), "k", 1)]),
+            "tuples of namespace, key, value and metadata, not a tuple of 3",
+        ),
+        (lambda m: m.put_batch([5]), "tuples of namespace, key, value and metadata, not int"),
+        (lambda m: m.put_with_embedding(("users",), "k", 1, None), "put stores a value without one"),
+        (lambda m: m.search_by_embedding(("users",), [1, 2], threshold=float("nan")), "threshold must be a number"),
+        (lambda m: m.get_batch([("users", "k", "more")]), "pairs of namespace and key"),
+    ],
+)
+async def test_locus_memory_says_what_it_takes(call: Callable[[Any], Any], said: str) -> None:
+    with pytest.raises(InvalidInput, match=said), SyncMySQLMemory(DSN, dimension=2) as sync:
+        call(sync)
+    memory = MySQLMemory(DSN, dimension=2)
+    with pytest.raises(InvalidInput, match=said):
+        await call(memory)
+    await memory.close()
 
 
 async def test_a_batch_takes_puts() -> None:

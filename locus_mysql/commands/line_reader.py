@@ -1,0 +1,103 @@
+"""Reading lines, and writing what they say into the tables: `Import`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ..config import MySQLConfig
+from ..database.database import Database
+from ..errors import InvalidInput
+from ..integrations.memu.exporting import FORMAT as MEMU_FORMAT
+from ..integrations.memu.exporting import MemuTarget
+from ..memories.exporting import ItemTarget, Target
+from ..memories.lines import FORMAT
+from ..memories.restoring import Tally
+from ..memories.sealing import End, Head, content_of
+from .arguments import tell
+
+#: Items between two lines of progress.
+PROGRESS_EVERY = 10_000
+
+#: What is written at a time: at most so many items, and about so many bytes.
+ITEMS_AT_ONCE, BYTES_AT_ONCE = 500, 4_000_000
+
+
+class Import:
+    """Writes what lines say, many at a time: all of them or none.
+
+    Args:
+        config: Where to, and whose it will be.
+        overwrite: Whether items that are there as something else are written over.
+    """
+
+    def __init__(self, config: MySQLConfig, *, overwrite: bool = False) -> None:
+        self._config = config
+        self._overwrite = overwrite
+
+    async def run(self, lines: Iterable[bytes]) -> Tally:
+        """Write what the lines say; what became of it.
+
+        Raises:
+            InvalidInput: A line is damaged; the message has its number. Nothing of it, nor of the lines that would
+                have been written together with it, was written.
+        """
+        done = Tally()
+        async with Database(self._config) as database:
+            read, number, size = 0, 0, 0
+            batch: list[Any] = []
+            target: Target | None = None
+            ended = False
+            for number, line in enumerate(lines, 1):
+                with _numbered(number):
+                    if ended:
+                        raise InvalidInput("The file goes on behind its end.")
+                    content = content_of(line, number)
+                    if isinstance(content, Head):
+                        target = self._target(content)
+                        continue
+                    assert target is not None  # noqa: S101 - the first line is a head, or was refused
+                    if isinstance(content, End):
+                        ended = True
+                        if content.items != read:
+                            raise InvalidInput(
+                                f"The file had {content.items} items when it was written, and has {read}."
+                            )
+                        continue
+                    batch.append(target.read(content))
+                read += 1
+                size += len(line)
+                if len(batch) == ITEMS_AT_ONCE or size >= BYTES_AT_ONCE:
+                    await target.write(database, batch, done)
+                    batch, size = [], 0
+                if read % PROGRESS_EVERY == 0:
+                    tell(f"{read} items …")
+            with _numbered(number + 1):
+                if not ended:
+                    raise InvalidInput("The file ends without its last line; it was cut off.")
+            if batch and target is not None:
+                await target.write(database, batch, done)
+        return done
+
+    def _target(self, head: Head) -> Target:
+        """What takes the lines behind a first one."""
+        if head.format == FORMAT:
+            return ItemTarget(self._config, tell, overwrite=self._overwrite)
+        if head.format == MEMU_FORMAT:
+            if self._overwrite:
+                raise InvalidInput("The file holds memU's records, which are not written over (--overwrite).")
+            scope = head.content.get("scope")
+            if not isinstance(scope, list) or not all(isinstance(name, str) for name in scope):
+                raise InvalidInput("The file does not say which fields memU's user model has (scope).")
+            return MemuTarget(self._config, scope, tell)
+        raise InvalidInput(f"The file holds {head.format[:50]!r}, which this version does not know.")
+
+
+@contextlib.contextmanager
+def _numbered(number: int) -> Iterator[None]:
+    """Put the number of a line into what is said of it."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(f"Line {number}: {error}") from None
