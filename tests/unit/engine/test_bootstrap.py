@@ -44,7 +44,7 @@ def there(comment: str = OURS, indexes: str | None = "PRIMARY,words") -> list[tu
     return [("one", comment, "PRIMARY"), ("TWO", comment, indexes)]
 
 
-COLUMNS = [("one", "a"), ("ONE", "VECTOR"), ("two", "b")]
+COLUMNS = [("one", "a", "int"), ("ONE", "VECTOR", "blob"), ("two", "b", "int")]
 MAKES = ["CREATE TABLE IF NOT EXISTS `One`", "CREATE TABLE IF NOT EXISTS `two`"]
 
 
@@ -97,7 +97,7 @@ def test_an_index_or_a_column_that_is_not_there_is_told_with_what_to_do() -> Non
     for indexes in ("PRIMARY", "", None, "words_2"):
         with pytest.raises(SchemaMismatch, match=r"'two' was made without index 'words'\. Make it\."):
             run(NEEDY, "create", there(indexes=indexes))
-    for columns in ([], [("one", "a")], [("two", "vector")]):
+    for columns in ([], [("one", "a", "int")], [("two", "vector", "blob")]):
         with pytest.raises(SchemaMismatch, match=r"'One' has no column 'Vector'\. Add it\."):
             run(NEEDY, "create", there(), columns)
         with pytest.raises(SchemaMismatch, match="'Vector'"):  # another process, that needs none, may have been faster

@@ -28,10 +28,7 @@ def test_events_are_counted_from_nothing_and_anew_in_a_child() -> None:
             counters.opened,
             counters.lost,
             counters.retries,
-            counters.cache_hits,
-            counters.cache_misses,
-            counters.vector_cache_hits,
-            counters.vector_cache_misses,
+            *(counters.looked_up(cache, hit=hit) for cache in ("one", "other") for hit in (True, False)),
         )
 
     counters = Counters()
@@ -41,11 +38,11 @@ def test_events_are_counted_from_nothing_and_anew_in_a_child() -> None:
     counters.retry()
     counters.retry()
     counters.retry()
-    for hits, look_up in ((4, counters.look_up), (6, counters.look_up_vectors)):
+    for hits, cache in ((4, "one"), (6, "other")):
         for _ in range(hits):
-            look_up(hit=True)
+            counters.look_up(cache, hit=True)
         for _ in range(hits + 1):
-            look_up(hit=False)
+            counters.look_up(cache, hit=False)
     assert counted() == (1, 2, 3, 4, 5, 6, 7)
     counters.begin_in_child()
     assert counted() == (0,) * 7
