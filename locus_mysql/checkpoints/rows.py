@@ -37,7 +37,7 @@ def rows_since(found: Sequence[Sequence[Any]], held: Held) -> list[StoredRow]:
         NotHeld: The state is no longer there, or the newest checkpoint does not build on it.
     """
     known = held.lineage[0]
-    if not found or found[-1][1] != known.seq or found[-1][3] != known.token:
+    if not found or found[-1][3] != known.token:
         raise NotHeld
     there = {row[1]: row for row in found}
     seq: int | None = next((row[1] for row in found if row[5]), None)

@@ -454,8 +454,8 @@ class AsyncPool:
         kept = self._idle.take_all()
         if not kept:
             return
-        if self._loop is not None and not self._loop.is_closed():
-            with suppress(RuntimeError):  # it was closed meanwhile
+        if self._loop is not None:
+            with suppress(RuntimeError):  # it is closed
                 self._loop.call_soon_threadsafe(_abort, kept)
                 return
         _abort(kept)

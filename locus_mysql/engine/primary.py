@@ -87,7 +87,6 @@ def replaced(config: ConnectionOptions, driver: Driver, topology: Topology, sile
             try:
                 _connect_to_primary(limits, driver, topology, silent).close()
             except DriverError:
-                topology.is_primary(endpoint)
                 return True
             return False
     return False
@@ -102,7 +101,6 @@ async def replaced_async(config: ConnectionOptions, driver: Driver, topology: To
             try:
                 await (await _connect_to_primary_async(limits, driver, topology, silent)).close()
             except DriverError:
-                topology.is_primary(endpoint)
                 return True
             return False
     return False

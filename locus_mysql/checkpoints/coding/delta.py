@@ -154,7 +154,7 @@ def encode_delta(
     # A provisional state always builds on the lasting one, so that whoever loads it finds out what it goes on from.
     size_bytes = state.size_bytes
     stands_alone = size_bytes <= WHOLE_BELOW_BYTES or 2 * kept < size_bytes
-    if base is None or (stands_alone and not provisional):
+    if stands_alone and not provisional:
         base, position, continued = None, 0, {}
     known = base.marks if base else {}
     changes: list[tuple[str, int, int, int, str]] = []

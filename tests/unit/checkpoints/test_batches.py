@@ -130,6 +130,7 @@ def test_a_first_save(options: dict[str, Any], what: NewCheckpoint, sent: str) -
     batch = save(operations(**options), what)
     assert names(batch) == sent
     row = row_of(batch)
+    assert new(BIG).provisional is False
     assert (row.parent_seq, row.continues, row.provisional) == (None, False, what.provisional)
     assert batch.landed == Statement("find_saved", (*KEY, row.checkpoint_id, row.token))
     assert params(batch, "guard") == (batch.landed,)
@@ -1022,7 +1023,7 @@ def test_a_row_without_a_name_is_left_out_and_what_follows_it_follows_the_neares
     rows[1] = (*rows[1][:3], None, *rows[1][4:])
     placed = rewritten(rows, upper, "t", compression="none")
     assert [(one.seq, one.base_seq, one.row.parent_seq) for one in placed] == [(1, 1, None), (3, 1, 1)]
-    rows = [*rows[:2], (*rows[2][:5], 9, *rows[2][6:])]  # said to follow a row that is not there
+    rows = [*rows[:2], (*rows[2][:5], 0, *rows[2][6:])]  # said to follow a row that is not there
     assert rewritten(rows, upper, "t", compression="none")[1].row.parent_seq is None
     rows = [*rows[:2], (*rows[2][:5], 3, *rows[2][6:])]  # itself
     assert rewritten(rows, upper, "t", compression="none")[1].row.parent_seq is None
@@ -1112,7 +1113,8 @@ def test_a_turn_is_renewed_or_lost(affected: int, held: bool) -> None:
 @pytest.mark.parametrize("settle", [False, True])
 def test_a_turn_is_given_back_and_what_may_still_take_it_is_kept_from_it(settle: bool) -> None:
     held = Lease(KEY, 20.0)
-    operation = operations().leases.release(held, settle=settle)
+    release = operations().leases.release
+    operation = release(held, settle=True) if settle else release(held)
     batch = next(operation)
     if settle:
         assert batch.statements == (Statement("settle", ("tenant", held.token)),)

@@ -35,7 +35,7 @@ from locus_mysql.checkpoints.coding.digests import HashedLogs, hash_logs
 from locus_mysql.database.exact_json import decode_json
 from locus_mysql.errors import CorruptCheckpoint
 
-from .states import STATES, same
+from .states import STATES, delta_of, same
 
 State = dict[str, Any]
 
@@ -280,11 +280,25 @@ def test_a_log_that_is_emptied_beside_one_that_goes_on_is_empty() -> None:
 
 
 def test_what_did_not_change_is_the_same_object_in_each_state_of_a_lineage() -> None:
+    begun = [message(number) for number in range(20)]
+    lineage = extend((), delta_of({"messages": begun, "steps": begun}), 1, b"1" * 16)
+    delta = delta_of({"messages": [*begun, message(20)], "steps": begun}, lineage)
+    assert delta.base is lineage[0]
+    assert delta.marks["steps"] is lineage[0].marks["steps"]
+    assert delta.marks["messages"] != lineage[0].marks["messages"]
+
+
+def test_what_is_the_same_takes_no_space_and_what_has_little_in_common_stands_by_itself() -> None:
     table, begun = Table(), [message(number) for number in range(20)]
-    _, first = table.save({"messages": begun, "steps": begun}, ())
-    _, second = table.save({"messages": [*begun, message(20)], "steps": begun}, first)
-    assert second[0].marks["steps"] is first[0].marks["steps"]
-    assert second[0].marks["messages"] is not first[0].marks["messages"]
+    _, lineage = table.save({"messages": begun, "steps": begun}, ())
+    same_again, _ = table.save({"messages": begun, "steps": begun}, lineage, compression="none")
+    assert same_again.base is not None
+    assert b'"l":[]' in same_again.payload
+    half, _ = table.save({"messages": begun, "steps": [message(-number) for number in range(30)]}, lineage)
+    assert half.base is None
+    assert half.parent is lineage[0]
+    assert (half.position, half.news) == (0, {"messages": 20})
+    assert b'"t":0' in delta_of({"a": 1}).payload
 
 
 def test_an_item_changed_in_place_is_noticed() -> None:
@@ -353,6 +367,26 @@ class TestProvisional:
             assert same(table.load(len(table.rows))[0], state)
         assert max(sizes) < 8 * 600
         assert lasting(lineage)[0].seq == finals[-1]
+
+    def test_each_has_the_one_before_as_its_parent_and_skips_to_its_base(self) -> None:
+        table, (*_, last), lineage = self.turns(5, 0)
+        state, _ = table.load(last)
+        built = []
+        for number in range(6):
+            state["messages"].append(message(1_000 + number))
+            delta, lineage = table.save(state, lineage, provisional=True)
+            assert delta.parent is not None
+            assert delta.base is not None
+            built.append((delta.position, delta.parent.seq - last, delta.base.seq - last))
+        assert built == [(1, 0, 0), (2, 1, 0), (3, 2, 2), (4, 3, 0), (5, 4, 4), (6, 5, 4)]
+
+    def test_a_small_one_builds_on_the_lasting_one_all_the_same(self) -> None:
+        table = Table()
+        _, lineage = table.save({"a": 1}, ())
+        delta, lineage = table.save({"a": 2}, lineage, provisional=True)
+        assert delta.base is not None
+        assert [ancestor.seq for ancestor in lineage] == [2, 1]
+        assert table.load(2)[0] == {"a": 2}
 
     def test_a_lasting_state_after_a_crash_goes_on_from_the_lasting_ones(self) -> None:
         table, finals, lineage = self.turns(8, 2)

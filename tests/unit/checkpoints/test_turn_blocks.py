@@ -97,6 +97,7 @@ async def test_a_turn_is_taken_held_and_given_back(side: bool) -> None:
     place = Place(side)
     turn = place.turn()
     async with turn as lease:
+        assert side or turn.block._renewing.daemon
         assert place.checkpoints.turns.of(KEY) is lease
         assert not lease.ended
         assert place.sent == [TAKE]

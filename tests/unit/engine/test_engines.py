@@ -409,10 +409,10 @@ async def test_who_only_inspects_writes_nothing(awaited: bool, monkeypatch: pyte
 
 @BOTH
 async def test_an_engine_by_itself_counts_for_itself(awaited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine(monkeypatch, awaited)
+    engine = Engine(monkeypatch, awaited, INSERT=[ServerError(1213, "Deadlock")])
     engine.engine = (AsyncEngine if awaited else SyncEngine)(SINGLE)
-    await engine.run(once(Batch.of(SELECT)))
-    assert engine.counters.opened == 0
+    await engine.run(once(Batch.of(INSERT)))
+    assert (engine.counters.opened, engine.counters.retries) == (0, 0)
 
 
 def test_event_loops_do_not_disturb_each_other_and_close_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -432,8 +432,11 @@ def test_event_loops_do_not_disturb_each_other_and_close_their_own(monkeypatch: 
         second.close()
 
 
-def test_the_pool_of_an_event_loop_that_is_closed_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine(monkeypatch, True)
+@pytest.mark.parametrize("config", [SINGLE, MySQLConfig(hosts=("a", "d"))], ids=["single", "several"])
+def test_the_pool_of_an_event_loop_that_is_closed_is_dropped(
+    monkeypatch: pytest.MonkeyPatch, config: MySQLConfig
+) -> None:
+    engine = Engine(monkeypatch, True, config)
     asyncio.run(engine.run(once(Batch.of(SELECT))))
     assert engine.driver.opened[0].ended == ""
     asyncio.run(engine.run(once(Batch.of(SELECT))))

@@ -390,6 +390,19 @@ async def test_what_cannot_be_read_as_a_secondary_is_left(
     assert set(driver.limits) == {2.0}
 
 
+@pytest.mark.parametrize("awaited", [False, True], ids=["sync", "async"])
+async def test_a_user_who_may_not_see_the_group_is_asked_less(hosts: tuple[str, ...], awaited: bool) -> None:
+    config = MySQLConfig(hosts=hosts, reads="inspect")
+    connect = SECONDARY.connect_async if awaited else SECONDARY.connect
+    script: list[Any] = [ServerError(1142, "SELECT command denied"), [Result(((1, "ON"),))]]
+    driver: Any = scripted.Driver(lambda endpoint, statements: script.pop(0) if statements else [])
+    topology = Topology(config.endpoints)
+    connection = await scripted.result_of(connect(config, driver, topology))
+    assert not connection.closed
+    assert [statements for _, statements in driver.asked] == [(READS, MEMBERS), (READS,)]
+    assert not topology.members_are_told
+
+
 async def test_a_secondary_that_turned_out_to_be_the_primary_is_known_as_such(hosts: tuple[str, ...]) -> None:
     config = MySQLConfig(hosts=hosts, reads="inspect")
     last = config.endpoints[-1]

@@ -1,0 +1,43 @@
+"""That whatever has a lock, or connections, begins anew in a forked child."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+CODE = """
+import os, signal
+from locus_mysql.checkpoints.leases import Turns
+from locus_mysql.checkpoints.memory import ThreadMemory
+from locus_mysql.config import MySQLConfig
+from locus_mysql.engine.asynchronous import AsyncEngine
+from locus_mysql.engine.counters import Counters
+from locus_mysql.engine.seen import REGISTER, Seen
+from locus_mysql.engine.synchronous import SyncEngine
+
+config = MySQLConfig(host="a", driver="pymysql")
+what = {
+    Counters(): "_lock",
+    Seen(): "_lock",
+    REGISTER: "_lock",
+    ThreadMemory(1): "_lock",
+    Turns(): "_guard",
+    AsyncEngine(config): "_lock",
+    SyncEngine(config): "_pool",
+}
+before = [getattr(one, name) for one, name in what.items()]
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    kept = [type(one).__name__ for (one, name), old in zip(what.items(), before) if getattr(one, name) is old]
+    print(*kept, end="", flush=True)
+    os._exit(len(kept))
+_, status = os.waitpid(child, 0)
+kept_here = all(getattr(one, name) is old for (one, name), old in zip(what.items(), before))
+raise SystemExit(os.waitstatus_to_exitcode(status) or not kept_here)
+"""
+
+
+def test_a_child_has_locks_and_pools_of_its_own_and_the_parent_keeps_its() -> None:
+    ran = subprocess.run([sys.executable, "-c", CODE], check=False, timeout=180, capture_output=True, text=True)
+    assert (ran.stdout, ran.returncode) == ("", 0), ran.stderr
