@@ -3,7 +3,8 @@
 ``langgraph-checkpoint-mysql`` needs ``MD5`` in generated columns, which MySQL 9 refuses. For the comparison alone, its
 statements are changed at run time to use ``SHA2`` instead. ``AsyncPostgresSaver`` is LangGraph's own, for PostgreSQL.
 Each saver has one connection, as their ``from_conn_string`` makes it; those to MySQL go without TLS here, as
-langgraph-checkpoint-mysql takes none. What ``messages`` holds is encoded by LangGraph's serialiser for all.
+langgraph-checkpoint-mysql takes none. What ``messages`` holds is encoded by LangGraph's serialiser for all. The floor
+is one bare INSERT of what is new, and one bare SELECT of the whole, without anything that a saver promises.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from tests.integration.langgraph.published import working_on_mysql_9
 
 from .database import fresh_database
 from .disk import bytes_in_files, bytes_in_rows
+from .graphs_floor import open_floor
 from .markdown import markdown_table
 from .peers import Peers, peers
 
@@ -123,6 +125,7 @@ async def _contestants(dsn: str, found: Peers) -> AsyncIterator[list[Contestant]
             Steady(OURS, AsyncMySQLSaver(database)),
             Steady(PUBLISHED, published),
             Cold(OURS_COLD, database),
+            await open_floor(stack.enter_context(fresh_database(dsn))),
         ]
         if found.postgresql is not None:
             from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver

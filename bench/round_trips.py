@@ -11,7 +11,7 @@ from locus.core.state import AgentState
 from locus.memory.backends.adapters import mysql_checkpointer as built_in_checkpointer
 
 from locus_mysql import MySQLCheckpointer, MySQLConfig
-from locus_mysql.integrations.locus.checkpointer import ITERATION_CHECKPOINTS_KEY
+from locus_mysql.integrations.locus.operations import ITERATION_CHECKPOINTS_KEY
 
 from .database import fresh_database
 from .markdown import markdown_table

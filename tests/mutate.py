@@ -1,15 +1,18 @@
 """Make mutants of the package, one at a time, and say which ones the tests do not notice. For a look now and then.
 
-    LOCUS_MYSQL_TEST_DSN=… python -m tests.mutate locus_mysql/checkpoints/memory.py …
-    LOCUS_MYSQL_TEST_DSN=… python -m tests.mutate --sample 200 --last 1 locus_mysql/engine/*.py > first
-    LOCUS_MYSQL_TEST_DSN=… python -m tests.mutate --survivors first --first 2 locus_mysql/engine/*.py
+    python -m tests.mutate --record tests/unit/engine                  # once, and after tests have changed
+    LOCUS_MYSQL_TEST_DSN=… python -m tests.mutate --record tests/integration/checkpoints …
+    LOCUS_MYSQL_TEST_DSN=… python -m tests.mutate --tests tests/unit locus_mysql/engine/*.py > first
+    LOCUS_MYSQL_TEST_DSN=… python -m tests.mutate --survivors first --budget 200 locus_mysql/engine/*.py
 
 A mutant differs in one place: a comparison turned round, a condition always or never true, a filter or a statement
-left out, a number one higher, a line of SQL's conditions always true. The unit tests are asked first, then tests
-with a server. A mutant that runs for too long is noticed as well. Survivors are printed as they are found; not each is
-a gap: some differ in speed only, or in nothing.
+left out, a number one higher, a line of SQL's conditions always true. It is asked the tests that execute the lines
+it differs in, the quickest first, as they were recorded: an order of magnitude fewer than all. A test that runs for
+too long has noticed it as well. Survivors are printed as they are found; not each is a gap: some differ in speed
+only, or in nothing.
 
-Mutants are made in memory: each runs in a fork of this process, which has imported the libraries that take long.
+Mutants are made in memory: each runs in a fork of a process that has collected all tests, and in which functions are
+given the mutant's code. One that differs outside of functions has its module imported anew.
 """
 
 from __future__ import annotations
@@ -17,50 +20,47 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
-import importlib
+import functools
+import gc
 import importlib.abc
 import importlib.util
+import inspect
+import json
 import os
 import random
 import re
 import signal
 import sys
+import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import CodeType, FunctionType
+from typing import Any, TypeAlias
 
 import pytest
 
+#: Where a function is: its file, its name and its first line.
+Place: TypeAlias = tuple[str, str, int]
+
 ROOT = Path(__file__).resolve().parent.parent
 
-#: Asked one after the other, of one side where there are many.
-STAGES: tuple[tuple[str, ...], ...] = (
-    (
-        "tests/unit/checkpoints/test_memory.py",
-        "tests/unit/checkpoints/test_operations.py",
-        "tests/unit/engine",
-        "-k",
-        "not fork",
-    ),
-    ("tests/integration/interleavings/test_found.py", "-k", "pymysql-sync and (lost or late)"),
-    (
-        "tests/integration/checkpoints/test_store.py",
-        "tests/integration/checkpoints/test_lifetime.py",
-        "-k",
-        "pymysql-sync",
-    ),
-    ("tests/unit/checkpoints", "tests/unit/dialect"),
-    ("tests/integration/checkpoints", "tests/integration/interleavings", "-k", "pymysql-sync"),
-    ("tests/integration/test_state_machine.py", "tests/integration/test_round_trips.py"),
-    ("tests/faults/test_every_fault.py", "tests/integration/test_bad_days.py", "-k", "not fork"),
-)
+#: What is known of tests: how long each takes, and which lines it executes.
+RECORD = ROOT / ".cache/mutate.json"
 
-#: A mutant that takes so many times as long as the package does as it is, and some seconds, is noticed.
-PATIENCE, PATIENCE_S = 3, 20
+#: Where lines are noted.
+WATCHED = ("locus_mysql/checkpoints/", "locus_mysql/engine/")
+
+OPTIONS = ("-q", "-s", "-p", "no:cacheprovider", "--no-header", "--tb=no")
+
+#: Said by a fork in which functions could not be given other code.
+ELSEWHERE = "elsewhere"
+
+#: A test that takes so many times as long as it does of the package as it is, and some seconds, has noticed a mutant.
+PATIENCE, PATIENCE_S = 4, 8
 
 #: A condition of SQL that has a line to itself.
 _CONDITION = re.compile(r"^ *(?:WHERE|AND) (.+)$", re.MULTILINE)
@@ -133,7 +133,8 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
         return Mutant(path, start, end, text, what)
 
     def shown(node: ast.AST) -> str:
-        return ast.get_source_segment(source, node) or ""
+        text = ast.get_source_segment(source, node) or ""
+        return f"({text})" if isinstance(node, ast.NamedExpr) else text
 
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
@@ -204,81 +205,305 @@ class MutatedModule(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(self._mutant.source(), str(self._mutant.path), "exec"), module.__dict__)
 
 
-def outcome(mutant: Mutant, tests: tuple[str, ...], limit_s: float) -> str:
-    """What tests say of a mutant, in a fork of this process."""
+@functools.cache
+def changed_code(mutant: Mutant) -> dict[Place, CodeType] | None:
+    """The functions of a mutant's file that are not as they were; None if it differs outside of functions too."""
+    path = str(mutant.path)
+    changed: dict[Place, CodeType] = {}
+
+    def compare(old: CodeType, new: CodeType) -> bool:
+        old_inner, new_inner = _inner(old), _inner(new)
+        if [code.co_name for code in old_inner] != [code.co_name for code in new_inner]:
+            return False
+        if not old.co_flags & inspect.CO_OPTIMIZED:  # of a module or a class: it has been executed already
+            if (old.co_code, old.co_names, _plain(old)) != (new.co_code, new.co_names, _plain(new)):
+                return False
+        elif old != new:
+            changed[(path, old.co_qualname, old.co_firstlineno)] = new
+        return all(map(compare, old_inner, new_inner))
+
+    return changed if compare(_compiled(mutant.path), compile(mutant.source(), path, "exec")) else None
+
+
+@functools.cache
+def _compiled(path: Path) -> CodeType:
+    return compile(path.read_text(encoding="utf-8"), str(path), "exec")
+
+
+def _inner(code: CodeType) -> list[CodeType]:
+    return [one for one in code.co_consts if isinstance(one, CodeType)]
+
+
+def _plain(code: CodeType) -> list[Any]:
+    return [(type(one), one) for one in code.co_consts if not isinstance(one, CodeType)]
+
+
+def functions_of_package() -> dict[Place, list[FunctionType]]:
+    """Every function that was made of the package's source, by where it is."""
+    found: dict[Place, list[FunctionType]] = {}
+    for one in gc.get_objects():
+        if isinstance(one, FunctionType) and one.__code__.co_filename.startswith(f"{ROOT}/locus_mysql/"):
+            code = one.__code__
+            found.setdefault((code.co_filename, code.co_qualname, code.co_firstlineno), []).append(one)
+    return found
+
+
+class Chosen:
+    """Has pytest collect only tests that a mutant is asked of."""
+
+    def __init__(self, only: Sequence[str] | None = None) -> None:
+        self._only = None if only is None else {name: number for number, name in enumerate(only)}
+
+    def pytest_collection(self) -> None:
+        from hypothesis import Phase, settings  # pytest has to be there first, to rewrite its assertions
+
+        phases = (Phase.explicit, Phase.generate)  # what fails need not be made small
+        settings.register_profile("mutants", settings.get_profile("any machine"), phases=phases)
+        settings.load_profile("mutants")
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        if self._only is None:
+            items[:] = [item for item in items if suits(item)]
+        else:
+            items[:] = [item for item in items if item.nodeid in self._only]
+            items.sort(key=lambda item: self._only[item.nodeid])
+
+
+def suits(item: pytest.Item) -> bool:
+    """Whether a test takes seconds only, and is of a side of which there is no simpler one."""
+    name = item.nodeid.partition("[")[2]
+    other_side = any(other in name for other in ("aiomysql", "asyncmy", "pymysql-async", "mysql-connector-sync"))
+    own = "own_server" in getattr(item, "fixturenames", ()) or item.get_closest_marker("slow") is not None
+    return not other_side and not own
+
+
+class Recorder(Chosen):
+    """Runs tests and notes how long each takes, and which lines of the package it executes."""
+
+    def __init__(self, known: dict[str, Any]) -> None:
+        super().__init__()
+        self.known = known
+        self._lines: dict[str, set[int]] = {}
+        self._failed = False
+        self._prefix = f"{ROOT}/"
+
+    def _trace(self, frame: Any, event: str, argument: Any) -> Any:
+        name = frame.f_code.co_filename
+        if not name.startswith(self._prefix) or not name.startswith(WATCHED, len(self._prefix)):
+            return None
+        add = self._lines.setdefault(name[len(self._prefix) :], set()).add
+        add(frame.f_lineno)
+
+        def line(frame: Any, event: str, argument: Any) -> Any:
+            add(frame.f_lineno)
+            return line
+
+        return line
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self._lines, self._failed = {}, False
+        began = time.monotonic()
+        threading.settrace(self._trace)
+        sys.settrace(self._trace)
+        try:
+            return (yield)
+        finally:
+            sys.settrace(None)
+            threading.settrace(None)  # type: ignore[arg-type]
+            if not self._failed:
+                lines = {name: sorted(lines) for name, lines in self._lines.items()}
+                self.known[item.nodeid] = {"seconds": round(time.monotonic() - began, 3), "lines": lines}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._failed |= not report.passed
+
+
+class Asker(Chosen):
+    """Instead of running the tests that were collected, has mutants run those that execute what they change."""
+
+    def __init__(self, names: Sequence[str], ask_all: Callable[[Asker], None]) -> None:
+        super().__init__(names)
+        self._ask_all = ask_all
+        self.items: dict[str, pytest.Item] = {}
+        self.functions: dict[Place, list[FunctionType]] = {}
+        self.failed: str | None = None
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        self.items = {item.nodeid: item for item in session.items}
+        self.functions = functions_of_package()
+        gc.freeze()
+        self._ask_all(self)
+        return True
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if not report.passed:
+            self.failed = report.nodeid
+
+    def replace(self, changed: dict[Place, CodeType]) -> bool:
+        """Give the package's functions the code of a mutant; say whether that was possible."""
+        done = 0
+        for place, code in changed.items():
+            for function in self.functions.get(place, ()):
+                if len(function.__code__.co_freevars) != len(code.co_freevars):
+                    return False
+                function.__code__ = code
+                done += 1
+        return done > 0
+
+    def run(self, names: Sequence[str], known: dict[str, Any]) -> str | None:
+        """Run tests until one fails, and return its name. One that takes far too long ends the process."""
+        items = [self.items[name] for name in names]
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            signal.setitimer(signal.ITIMER_REAL, PATIENCE * known[item.nodeid]["seconds"] + PATIENCE_S)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if self.failed:
+                return self.failed
+        return None
+
+
+def in_fork(work: Callable[[], str | None]) -> str | None:
+    """What ``work`` returns in a fork of this process, a word if the fork was killed, None if it returned None."""
+    reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        code = 1
+        said: str | None = "crashed"
         with contextlib.suppress(BaseException):
             os.setsid()  # what it starts ends with it
             silence = os.open(os.devnull, os.O_RDWR)
             for descriptor in (0, 1, 2):
                 os.dup2(silence, descriptor)
-            sys.meta_path.insert(0, MutatedModule(mutant))
-            code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=no", *tests])
-        os._exit(int(code))
-    end = time.monotonic() + limit_s
-    while time.monotonic() < end:
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
-            return "SURVIVED" if os.waitstatus_to_exitcode(status) == 0 else "noticed"
-        time.sleep(0.05)
-    os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return "took too long"
+            random.seed()
+            said = work()
+        os.write(writing, (said or "").encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        _, status = os.waitpid(child, 0)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
+        said_so = pipe.read().decode()
+    return "took too long" if status else said_so or None
 
 
-def ask(mutant: Mutant, stages: Sequence[tuple[tuple[str, ...], float]]) -> str:
-    """What the first stage says that notices a mutant, and its number among those that are asked."""
-    for number, (tests, limit_s) in enumerate(stages, start=1):
-        found = outcome(mutant, tests, limit_s)
-        if found != "SURVIVED":
-            return f"{found} by {number}"
-    return "SURVIVED"
+def tests_of(mutant: Mutant, known: dict[str, Any], budget_s: float, noticed: Counter[str]) -> tuple[list[str], int]:
+    """The tests that execute what a mutant changes, and how many there would be without a limit.
+
+    Those that noticed others of the file come first, then the quickest.
+    """
+    before = mutant.path.read_text(encoding="utf-8")
+    first = before.count("\n", 0, mutant.start) + 1
+    last = before.count("\n", 0, mutant.end) + 1
+    file = str(mutant.path.relative_to(ROOT))
+    inside = changed_code(mutant) is not None
+
+    def executes(lines: list[int]) -> bool:
+        return any(first <= line <= last for line in lines) if inside else bool(lines)
+
+    names = [name for name, test in known.items() if executes(test["lines"].get(file, []))]
+    names.sort(key=lambda name: (-noticed[name], known[name]["seconds"]))
+    chosen, seconds = [], 0.0
+    for name in names:
+        seconds += known[name]["seconds"]
+        if seconds > budget_s:
+            break
+        chosen.append(name)
+    return chosen, len(names)
+
+
+def ask(mutant: Mutant, asker: Asker, known: dict[str, Any], budget_s: float, noticed: Counter[str]) -> str:
+    """What the tests say of a mutant."""
+    names, of = tests_of(mutant, known, budget_s, noticed)
+    if not names:
+        return f"SURVIVED 0 of {of} tests"
+    changed = changed_code(mutant)
+
+    def in_place() -> str | None:
+        if changed is None or not asker.replace(changed):
+            return ELSEWHERE
+        return asker.run(names, known)
+
+    def imported() -> str | None:
+        for name in [name for name in sys.modules if name.split(".")[0] in ("locus_mysql", "tests")]:
+            del sys.modules[name]
+        sys.meta_path.insert(0, MutatedModule(mutant))
+        files = sorted({name.partition("::")[0] for name in names})
+        found: list[str | None] = ["not collected"]
+
+        def run(inner: Asker) -> None:
+            missing = [name for name in names if name not in inner.items]
+            found[0] = f"not collected: {missing[0]}" if missing else inner.run(names, known)
+
+        signal.setitimer(signal.ITIMER_REAL, 120)
+        pytest.main([*OPTIONS, *files], plugins=[Asker(names, run)])
+        return found[0]
+
+    said = in_fork(in_place)
+    if said == ELSEWHERE:
+        said = in_fork(imported)
+    if said in known:
+        noticed[said] += 1
+    return f"SURVIVED {len(names)} of {of} tests" if said is None else f"noticed by {said.rpartition('/')[2][:80]}"
 
 
 def main() -> int:
     """Carry out the command line."""
     parser = argparse.ArgumentParser(description="Say which mutants the tests do not notice.")
-    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--record", nargs="+", help="run these tests and note what they execute, and do no more")
+    parser.add_argument("--tests", default="", help="ask only tests whose name begins so")
+    parser.add_argument("--without", help="ask no tests whose name holds this, such as a driver that adds nothing")
+    parser.add_argument("--budget", type=float, default=20, help="ask a mutant tests of so many seconds")
     parser.add_argument("--sample", type=int, help="so many of all mutants, chosen by chance but the same each time")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--first", type=int, default=1, help="the first stage of tests to ask")
-    parser.add_argument("--last", type=int, default=len(STAGES), help="the last one")
     parser.add_argument("--survivors", type=Path, help="only those that survived, in the output of a run before")
     parser.add_argument("--list", action="store_true", help="only list the mutants")
     arguments = parser.parse_args()
     os.chdir(ROOT)
+    known: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+    if arguments.record:
+        recorder = Recorder({})
+        pytest.main([*OPTIONS, *arguments.record], plugins=[recorder])
+        known = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+        RECORD.write_text(json.dumps({**known, **recorder.known}), encoding="utf-8")
+        return 0
     mutants = [mutant for path in arguments.files for mutant in mutants_of(path.resolve())]
     if arguments.survivors is not None:
         lines = [line for line in arguments.survivors.read_text(encoding="utf-8").splitlines() if "SURVIVED" in line]
         mutants = [mutant for mutant in mutants if any(line.endswith(str(mutant)) for line in lines)]
-    stages = STAGES[arguments.first - 1 : arguments.last]
     if arguments.sample is not None and arguments.sample < len(mutants):
         mutants = random.Random(0).sample(mutants, arguments.sample)
     if arguments.list:
         print(*mutants, sep="\n")
         return 0
-    for library in ("locus.agent", "pymysql", "mysql.connector.aio"):
-        importlib.import_module(library)
-    assert not any(name.startswith("locus_mysql.") for name in sys.modules), "the package is imported already"
-    unchanged = Mutant(Path(__file__).resolve(), 0, 0, "", "nothing")
-    limits = []
-    for tests in stages:
-        began = time.monotonic()
-        if outcome(unchanged, tests, 600) != "SURVIVED":
-            print(f"These fail as it is: {' '.join(tests)}")
-            return 1
-        limits.append(PATIENCE * (time.monotonic() - began) + PATIENCE_S)
-        print(f"{time.monotonic() - began:.0f} s: {' '.join(tests)}", flush=True)
-    asked = list(zip(stages, limits, strict=True))
-    found: Counter[str] = Counter()
-    with ThreadPoolExecutor(arguments.processes) as processes:
-        outcomes = processes.map(lambda mutant: ask(mutant, asked), mutants)
-        for number, (mutant, said) in enumerate(zip(mutants, outcomes, strict=True), start=1):
-            found[said] += 1
-            print(f"{number}/{len(mutants)} {said:16} {mutant}", flush=True)
-    print(f"{len(mutants)} mutants: {', '.join(f'{number} {said}' for said, number in sorted(found.items()))}")
+    known = {
+        name: test
+        for name, test in known.items()
+        if name.startswith(arguments.tests) and not (arguments.without and arguments.without in name)
+    }
+    changed = {str(mutant.path.relative_to(ROOT)) for mutant in mutants}
+    names = [name for name, test in known.items() if changed & test["lines"].keys()]
+    output = os.dup(1)
+
+    def ask_all(asker: Asker) -> None:
+        found: Counter[str] = Counter()
+        noticed = {path: Counter[str]() for path in {mutant.path for mutant in mutants}}
+        known_here = {name: test for name, test in known.items() if name in asker.items}
+        with (
+            os.fdopen(output, "w", encoding="utf-8") as report,
+            ThreadPoolExecutor(arguments.processes) as processes,
+        ):
+            outcomes = processes.map(
+                lambda mutant: ask(mutant, asker, known_here, arguments.budget, noticed[mutant.path]), mutants
+            )
+            for number, (mutant, said) in enumerate(zip(mutants, outcomes, strict=True), start=1):
+                found[said.split()[0]] += 1
+                print(f"{number}/{len(mutants)} {said}: {mutant}", file=report, flush=True)
+            said = ", ".join(f"{number} {said}" for said, number in sorted(found.items()))
+            print(f"{len(mutants)} mutants: {said}", file=report)
+
+    files = sorted({name.partition("::")[0] for name in names})
+    pytest.main([*OPTIONS, *files], plugins=[Asker(names, ask_all)])
     return 0
 
 

@@ -73,7 +73,7 @@ class Snapshot(NamedTuple):
     @property
     def held(self) -> Held | None:
         """The newest state, if it is kept."""
-        if self.state is None or not self.newest:
+        if self.state is None:
             return None
         return Held(self.newest, self.state.hashed, self.state.encoded)
 
@@ -95,7 +95,7 @@ class Snapshot(NamedTuple):
         """The thread as it was when its newest checkpoint was read."""
         if version != self.version:  # the lineages known before may be gone
             return Snapshot((lineage,), lineage, version, None if self.version is None else True, state)
-        if state.memo is None and self.state is not None:
+        if self.state is not None:
             state = state._replace(memo=self.state.memo, memo_bytes=self.state.memo_bytes)
         return Snapshot(self._with(lineage), lineage, version, False, state)
 
@@ -105,11 +105,11 @@ class Snapshot(NamedTuple):
             return Snapshot((lineage,), (), version)
         return self._replace(lineages=self._with(lineage))
 
-    def after_delete(self, seq: int, version: bytes | None) -> Snapshot:
+    def after_delete(self, seq: int | None, version: bytes | None) -> Snapshot:
         """The thread without one checkpoint.
 
         Args:
-            seq: The checkpoint's.
+            seq: The checkpoint's; None if there was none.
             version: The thread's after the delete, if before it was the one known; else None.
         """
         kept = tuple(lineage for lineage in self.lineages if lineage[0].seq != seq)
@@ -172,7 +172,7 @@ class ThreadMemory:
         """
         with self._lock:
             known = self._known(key)
-            if known.stamp == before.stamp or (known.stamp > 0 and _is_later(after, known)):
+            if known.stamp == before.stamp or _is_later(after, known):
                 self._put(key, after)
                 self._shared = self._shared if after.shared is None else after.shared
 
@@ -197,7 +197,7 @@ class ThreadMemory:
             unchanged = known.stamp == before.stamp
             state = self._states.get(key)
             known = known._replace(state=state)
-            self._put(key, known.after_delete(-1 if seq is None else seq, version if unchanged else None))
+            self._put(key, known.after_delete(seq, version if unchanged else None))
 
     def forget(self, key: ThreadKey, before: Snapshot | None = None) -> None:
         """Forget a thread.
@@ -235,7 +235,7 @@ class ThreadMemory:
         while len(self._threads) > self._unpacked:
             oldest, unused = self._threads.popitem(last=False)
             self._packed[oldest] = pickle.dumps(unused, pickle.HIGHEST_PROTOCOL)
-        while self._packed and len(self._threads) + len(self._packed) > self._limit:
+        while len(self._threads) + len(self._packed) > self._limit:
             forgotten, _ = self._packed.popitem(last=False)
             self._drop_state(forgotten)
         self._drop_state(key)

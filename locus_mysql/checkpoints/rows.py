@@ -116,8 +116,8 @@ def as_sql_time(value: datetime) -> str:
 def _chain(stored: dict[int, Row], seq: int) -> list[Row]:
     """A row and those it builds on, newest first. Ends early where a base is missing or not older than its row."""
     chain = [stored[seq]]
-    while (base := cast("int | None", chain[-1][4])) in stored and base < chain[-1][0]:  # type: ignore[operator]
-        chain.append(stored[base])
+    while (base := stored.get(cast(int, chain[-1][4]))) is not None and cast(int, base[0]) < cast(int, chain[-1][0]):
+        chain.append(base)
     return chain
 
 

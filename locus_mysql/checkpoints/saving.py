@@ -117,10 +117,11 @@ class SavingOperations(CleaningOperations):
                 else:  # the thread is gone
                     lineage = ()
                 continue
-            if results.landed is None and self._prunes(row):  # whether or not a row was inserted
-                sweep = sweep or results.named("prune").affected > 1
+            if self._prunes(row):  # whether or not a row was inserted; how many an earlier try pruned is not known
+                sweep = sweep or results.landed is not None or results.named("prune").affected > 1
             if results.landed is not None and results.landed[0] is None:
                 self.memory.forget(key, before)  # saved by an earlier try, and replaced, pruned or deleted since
+                yield from self.housekeeping(tenant, thread_id, added_text=False, sweep=sweep)
                 return checkpoint_id
             if results.landed is not None:
                 seq = cast(int, results.landed[0])

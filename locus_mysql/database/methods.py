@@ -81,7 +81,7 @@ def dressed(method: M, operation: Callable[..., Generator[Any, Any, Any]]) -> M:
     annotations = get_type_hints(operation, include_extras=True)
     annotations["return"] = get_args(annotations["return"])[-1]  # what the operation returns as a generator
     signature = inspect.signature(operation)
-    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
+    method.__signature__ = signature.replace(  # type: ignore[attr-defined]  # inspect.signature asks for it
         parameters=[
             parameter.replace(annotation=annotations.get(name, parameter.annotation))
             for name, parameter in signature.parameters.items()

@@ -53,7 +53,7 @@ _AUTHENTICATION = frozenset({1045, 1251, 1698, 1820, 1862, 3118, 3955})
 _PRIVILEGE = frozenset({1044, 1142, 1143, 1227, 1370})
 _TABLE_MISSING = frozenset({1146})
 _LAYOUT = frozenset({1048, 1054, 1136, 1176, 1191, 1364})
-_PACKET = frozenset({1153, 1301, 3038})
+_PACKET = frozenset({1153, 1301})
 
 
 def may_pass(error: DriverError, config: ConnectionOptions) -> bool:

@@ -43,7 +43,8 @@ def digest_of(text: str, model: str) -> bytes:
 
 async def embed_awaited(embed: EmbedFunction, texts: Texts) -> Sequence[Any]:
     """Embed texts without holding up the event loop."""
-    if inspect.iscoroutinefunction(embed) or inspect.iscoroutinefunction(getattr(embed, "__call__", None)):  # noqa: B004
+    call = getattr(embed, "__call__", None)  # noqa: B004 - of an object, it may be a coroutine function
+    if inspect.iscoroutinefunction(embed) or inspect.iscoroutinefunction(call):
         outcome = await embed(texts.texts)
     else:
         outcome = await asyncio.to_thread(embed, texts.texts)

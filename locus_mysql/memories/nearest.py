@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import nlargest, nsmallest
 from itertools import chain, islice
 from math import ceil, isnan
@@ -21,7 +21,7 @@ from .vectors.cache import KnownRange, VectorCache
 from .vectors.coding import signs_of
 from .vectors.numeric import say_if_missing
 from .vectors.scoring import Query
-from .vectors.table import Candidate, CodeTable
+from .vectors.table import Candidate, CodeTable, VectorKey
 from .writing import ItemKey
 
 #: A cold search ranks this many, the nearest by signs, by their embeddings; or so many for each item wanted.
@@ -39,6 +39,10 @@ READ_BESIDE = 6
 
 #: Of so many namespaces what changed is asked for in one batch; if more did, the range is loaded anew.
 NAMESPACES_AT_ONCE = 100
+
+#: Where embeddings are kept in memory, so many that are not known, as they are new or have changed, are read by their
+#: keys with what is compared; if more are not, all of the range.
+LACKING_AT_ONCE = 64
 
 #: In a range of so many, what changed is asked for in the packet that asks whether anything has.
 NAMESPACES_ASKED = 4
@@ -96,6 +100,8 @@ class NearestOperations:
             known = yield from self._load(tenant, where, len(query.values), keep=True, must=exact)
             if known is None:
                 return Hits(hits, exact=False)
+        else:  # searched repeatedly
+            self._keep_embeddings(known)
         hits = yield from self._warm(tenant, where, known, query, condition, wanted, min_score)
         return Hits(hits)
 
@@ -140,42 +146,59 @@ class NearestOperations:
         wanted: int,
         min_score: float | None,
     ) -> Operation[list[MemoryHit]]:
-        """Rank by codes in memory: whatever may be among the best is compared exactly.
+        """Rank by codes, or embeddings, in memory: whatever may be among the best is compared exactly.
 
-        The packet that asks for those also asks whether anything has changed since the codes were read. If so, they are
+        The packet that asks for those also asks whether anything has changed since they were read. If so, they are
         brought up to date, and it begins anew.
         """
         while True:
             with known.lock:
                 candidates = known.table.best(query)
-                some = list(islice(candidates, CANDIDATES_FOR_EACH * wanted + CANDIDATES))
+                all_known = known.table.knows_all
+                count = _likely(wanted) if all_known else CANDIDATES_FOR_EACH * wanted + CANDIDATES
+                some = list(islice(candidates, count))
                 stamps = dict(known.stamps)
-            first = some if condition.sql else some[: _needed(some, wanted)]
+                first = some if condition.sql or all_known else some[: _needed(some, wanted)]
+                held = known.table.embeddings(one.key for one in first)
+                lacking = known.table.lacking(LACKING_AT_ONCE + 1)
             candidates = chain(some[len(first) :], candidates)
             few = len(stamps) <= NAMESPACES_ASKED
             changes = [self.sql.vectors.changes(tenant, path, stamp) for path, stamp in stamps.items() if few]
             compared = _Compared(query, min_score)
-            vectors = compared.ask_vectors(self.sql, tenant, first)
-            likely = [one.key[:2] for one in (first if condition.sql else first[: _likely(wanted)])]
+            compared.compare(held)
+            unknown = dict.fromkeys(one.key for one in first if one.key not in held)
+            everything = (self.sql.vectors.all_vectors(tenant, where),) if len(lacking) > LACKING_AT_ONCE else ()
+            if not everything:
+                unknown.update(dict.fromkeys(lacking))
+            vectors = compared.ask_vectors(self.sql, tenant, unknown)
+            if condition.sql:
+                likely = [one.key[:2] for one in first]
+            elif len(held) == len(first):
+                likely = [key for key, _ in compared.best(wanted)]
+            else:
+                likely = [one.key[:2] for one in first[: _likely(wanted)]]
             items = compared.ask_items(self.sql, tenant, likely, condition)
             scopes = self.sql.vectors.scopes(tenant, where)
-            results = yield Batch((scopes, *changes, *vectors, *items), atomic=False)
+            results = yield Batch((scopes, *changes, *vectors, *items, *everything), atomic=False)
             told = [row for result in results[1 : 1 + len(changes)] for row in result.rows] if few else None
             changed = yield from self._catch_up(tenant, where, known, results[0].rows, told, stamps)
             if changed:
                 continue
             answers = results[1 + len(changes) :]
-            compared.take(answers[: len(vectors)], answers[len(vectors) :])
+            compared.take(answers[: len(vectors)], answers[len(vectors) : len(vectors) + len(items)])
+            _learn(known, stamps, (row for result in answers if result.columns == 4 for row in result.rows))
             bound = first[-1].bound if first else 0.0
+            count = len(first)
             while True:
                 best = compared.best(wanted)
                 unread = [key for key, _ in best if key not in compared.rows]
                 certain = len(best) >= wanted and best[-1][1] > bound
                 enough = certain or (min_score is not None and bound < min_score)
-                more = [] if enough else list(islice(candidates, 3 * compared.count))
+                more = [] if enough else list(islice(candidates, 3 * count))
                 if not more and not unread:
                     return [MemoryHit(item_of(compared.rows[key]), score) for key, score in best]
-                vectors = compared.ask_vectors(self.sql, tenant, more)
+                vectors = compared.ask_vectors(self.sql, tenant, [one.key for one in more])
+                count += len(more)
                 likely = [*unread, *(one.key[:2] for one in more if condition.sql)]
                 items = compared.ask_items(self.sql, tenant, likely, condition)
                 results = yield Batch((*vectors, *items), atomic=False)
@@ -265,9 +288,29 @@ class NearestOperations:
             self._cache.put((tenant, where.path, where.exact), known)
         return known
 
+    def _keep_embeddings(self, known: KnownRange) -> None:
+        """Keep the embeddings of a range beside their codes if they are few."""
+        with known.lock:
+            table = known.table
+            if not table.could_keep_embeddings or not self._cache.fits_embeddings(len(table), table.dims):
+                return
+            table.keep_embeddings()
+        self._cache.has_grown()
+
     def _items(self, tenant: str, keys: Sequence[ItemKey], condition: Condition) -> Operation[dict[ItemKey, Row]]:
         results = yield Batch(self.sql.reading.get(tenant, keys, condition), atomic=False)
         return {(cast(bytes, row[0]), cast(bytes, row[1])): row for result in results for row in result.rows}
+
+
+def _learn(known: KnownRange, stamps: dict[bytes, int], rows: Iterable[Row]) -> None:
+    """Keep embeddings that were read when the range was as at these stamps, or later, unless it has been caught up.
+
+    One that is newer than its code stays no longer than until the next search, which is told of it by its stamp.
+    """
+    with known.lock:
+        if known.stamps == stamps:
+            for path, name, place, embedding in rows:
+                known.table.know((cast(bytes, path), cast(bytes, name), cast(int, place)), cast(bytes, embedding))
 
 
 def _needed(some: Sequence[Candidate], wanted: int) -> int:
@@ -294,17 +337,19 @@ class _Compared:
     """
 
     def __init__(self, query: Query, least: float | None) -> None:
-        self.count = 0
         self.rows: dict[ItemKey, Row] = {}
         self._query = query
         self._least = least
         self._scores: dict[ItemKey, float] = {}
         self._asked: set[ItemKey] = set()
 
-    def ask_vectors(self, sql: MemoryDialect, tenant: str, candidates: Sequence[Candidate]) -> tuple[Statement, ...]:
+    def ask_vectors(self, sql: MemoryDialect, tenant: str, keys: Iterable[VectorKey]) -> tuple[Statement, ...]:
         """The statements for embeddings."""
-        self.count += len(candidates)
-        return sql.vectors.exact(tenant, [one.key for one in candidates])
+        return sql.vectors.exact(tenant, list(keys))
+
+    def compare(self, embeddings: Mapping[VectorKey, bytes]) -> None:
+        """Take embeddings that are at hand."""
+        self._take_scores([(*key, embedding) for key, embedding in embeddings.items()])
 
     def ask_items(
         self, sql: MemoryDialect, tenant: str, keys: Iterable[ItemKey], condition: Condition
@@ -316,10 +361,13 @@ class _Compared:
 
     def take(self, vectors: Iterable[Result], items: Iterable[Result]) -> None:
         """What was answered."""
-        for key, score in _best_of_items(self._query, [row for result in vectors for row in result.rows]).items():
-            self._scores[key] = max(score, self._scores.get(key, score))
+        self._take_scores([row for result in vectors for row in result.rows])
         for result in items:
             self.rows.update({(cast(bytes, row[0]), cast(bytes, row[1])): row for row in result.rows})
+
+    def _take_scores(self, rows: Sequence[Row]) -> None:
+        for key, score in _best_of_items(self._query, rows).items() if rows else ():
+            self._scores[key] = max(score, self._scores.get(key, score))
 
     def best(self, wanted: int) -> list[tuple[ItemKey, float]]:
         """The best so far, but for those whose items were asked for and are not there, or not as wanted."""

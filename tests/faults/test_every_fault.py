@@ -16,6 +16,7 @@ from locus_mysql import MySQLConfig, SyncCheckpointStore
 from locus_mysql.errors import Unavailable
 
 from ..integration.conftest import EVERY_SIDE, ONE_OF_EACH, AnyStore, MakeConfig, OpenStore
+from ..integration.connecting import connect
 from ..integration.proxy import WireProxy
 from ..thoroughness import FULL
 from .table import Row
@@ -137,17 +138,7 @@ class Witness:
 @contextmanager
 def connected(dsn: str) -> Iterator[pymysql.Connection[Any]]:
     """An administrator's connection."""
-    config = MySQLConfig(dsn=dsn)
-    (endpoint, *_) = config.endpoints
-    connection = pymysql.connect(
-        host=endpoint.host,
-        port=endpoint.port,
-        unix_socket=endpoint.unix_socket,
-        user=config.user,
-        password=config.password.get_secret_value().encode(),
-        autocommit=True,
-    )
-    with connection:
+    with connect(MySQLConfig(dsn=dsn)) as connection:
         yield connection
 
 

@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import pymysql
 import pytest
 
 from locus_mysql import MySQLConfig
 from locus_mysql.errors import LocusMySQLError
 
 from ..integration.conftest import EVERY_SIDE, ONE_OF_EACH, MakeConfig, OpenStore
+from ..integration.connecting import connect
 from ..integration.proxy import WireProxy
 from ..unit.drivers.answers import Done, Refused, encoded
 
@@ -83,16 +83,7 @@ async def test_a_save_whose_statement_is_killed_is_carried_out(
 ) -> None:
     store = open_store(side)
     await store.save("t", STATE)
-    config = MySQLConfig(dsn=server_dsn)
-    (endpoint,) = config.endpoints
-    rival = pymysql.connect(
-        host=endpoint.host,
-        port=endpoint.port,
-        unix_socket=endpoint.unix_socket,
-        user=config.user,
-        password=config.password.get_secret_value().encode(),
-        database=database,
-    )
+    rival = connect(MySQLConfig(dsn=server_dsn), database, autocommit=False)
     with rival, rival.cursor() as cursor:
         cursor.execute("SELECT * FROM locus_store_threads FOR UPDATE")
         saving = asyncio.create_task(_save_in_thread(store, {"messages": [{"content": "second"}]}))

@@ -17,6 +17,7 @@ from locus_mysql.checkpoints import cleaning
 from locus_mysql.config import MySQLConfig
 from locus_mysql.development.local_server import LocalServer
 
+from .connecting import connect
 from .drivers_under_test import ASYNC_DRIVERS, SYNC_DRIVERS
 from .proxy import WireProxy
 
@@ -42,16 +43,7 @@ def server_dsn() -> str:
 @pytest.fixture(scope="session")
 def server(server_dsn: str) -> Iterator[pymysql.Connection[Any]]:
     """An administrator's connection, to prepare and to look."""
-    config = MySQLConfig(dsn=server_dsn)
-    (endpoint,) = config.endpoints
-    connection = pymysql.connect(
-        host=endpoint.host,
-        port=endpoint.port,
-        unix_socket=endpoint.unix_socket,
-        user=config.user,
-        password=config.password.get_secret_value().encode(),
-        autocommit=True,
-    )
+    connection = connect(MySQLConfig(dsn=server_dsn))
     yield connection
     connection.close()
 
@@ -187,14 +179,7 @@ def own_sql(own_server: LocalServer) -> Callable[..., tuple[Any, ...]]:
     """Run one statement on the tests' own server as its administrator."""
 
     def run(sql: str, *params: Any) -> tuple[Any, ...]:
-        config = MySQLConfig(dsn=own_server.dsn)
-        connection = pymysql.connect(
-            host="127.0.0.1",
-            port=own_server.port,
-            user=config.user,
-            password=config.password.get_secret_value().encode(),
-            autocommit=True,
-        )
+        connection = connect(MySQLConfig(dsn=own_server.dsn))
         with connection, connection.cursor() as cursor:
             cursor.execute(sql, params or None)
             return cursor.fetchall()

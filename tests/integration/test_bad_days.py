@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import pymysql
 import pytest
 
 from locus_mysql import CheckpointStore, MySQLConfig, SyncCheckpointStore
 from locus_mysql.errors import PoolTimeout, Unavailable
 
 from .conftest import EVERY_SIDE, ONE_OF_EACH, MakeConfig, OpenStore
+from .connecting import connect
 from .drivers_under_test import ASYNC_DRIVERS
 
 RunSQL = Callable[..., tuple[Any, ...]]
@@ -51,14 +51,7 @@ class Rival:
     """Another client that holds the lock of a thread."""
 
     def __init__(self, config: MySQLConfig, thread_id: str) -> None:
-        (endpoint, *_) = config.endpoints
-        self.connection = pymysql.connect(
-            host=endpoint.host,
-            port=endpoint.port,
-            user=config.user,
-            password=config.password.get_secret_value().encode(),
-            database=config.database,
-        )
+        self.connection = connect(config, config.database, autocommit=False)
         with self.connection.cursor() as cursor:
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
             where = "tenant = 'default' AND thread_id = %s"

@@ -14,8 +14,9 @@ from locus.memory.backends.adapters import StorageBackendAdapter, mysql_checkpoi
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.errors import ConfigError, SchemaMismatch
-from locus_mysql.integrations.locus.checkpointer import LocusOperations, MySQLCheckpointer
+from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
 from locus_mysql.integrations.locus.importing import LocusImport, Summary
+from locus_mysql.integrations.locus.operations import LocusOperations
 
 from .conftest import MakeConfig
 

@@ -210,11 +210,8 @@ async def test_an_iteration_of_a_locus_turn_is_one_round_trip(
     from locus.core.messages import Message
     from locus.core.state import AgentState
 
-    from locus_mysql.integrations.locus.checkpointer import (
-        ITERATION_CHECKPOINTS_KEY,
-        MySQLCheckpointer,
-        SyncMySQLCheckpointer,
-    )
+    from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer, SyncMySQLCheckpointer
+    from locus_mysql.integrations.locus.operations import ITERATION_CHECKPOINTS_KEY
 
     kind = MySQLCheckpointer if way == "async" else SyncMySQLCheckpointer
     saver = AnyStore(kind(through_proxy()))

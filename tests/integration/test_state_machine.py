@@ -21,6 +21,7 @@ from locus_mysql.checkpoints.new import Encoded, NewCheckpoint
 from locus_mysql.checkpoints.searchable import text_of_plain
 from locus_mysql.errors import ThreadExists
 
+from .connecting import connect
 from .proxy import WireProxy
 from .soundness import assert_sound
 
@@ -437,17 +438,7 @@ def _copied(store: SyncCheckpointStore, source: str, destination: str) -> bool |
 def test_any_sequence_of_operations_from_two_stores_reads_as_a_dict_does(
     server_dsn: str, database: str, make_config: Any, proxy: WireProxy
 ) -> None:
-    config = MySQLConfig(dsn=server_dsn)
-    (endpoint,) = config.endpoints
-    connection = pymysql.connect(
-        host=endpoint.host,
-        port=endpoint.port,
-        unix_socket=endpoint.unix_socket,
-        user=config.user,
-        password=config.password.get_secret_value().encode(),
-        database=database,
-        autocommit=True,
-    )
+    connection = connect(MySQLConfig(dsn=server_dsn), database)
     through = {"host": "127.0.0.1", "port": proxy.port, "ssl_mode": "DISABLED", "ttl_s": 3600}
     stores = (
         SyncCheckpointStore(make_config(driver="pymysql", **through)),

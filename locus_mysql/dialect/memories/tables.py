@@ -17,7 +17,8 @@ _ENGINE = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=ut
 # One row per namespace that was ever written to. It is locked by every write to the namespace, and its stamp rises with
 # each: so whoever has seen a stamp has seen all that was written under a smaller one, which commits alone, arriving in
 # any order, would not tell. A stamp is of the server's clock in microseconds, or one more than the last if that is
-# later: a row removed and made anew never shows an old stamp. Codes of items deleted up to `purged` are gone.
+# later: a row removed and made anew never shows an old stamp. Whoever has seen none since `purged` must read all anew:
+# codes of items deleted up to then are gone, or the row itself was made then.
 SCOPES = """(
   tenant VARCHAR(128)    NOT NULL,
   path   VARBINARY(1000) NOT NULL,

@@ -102,6 +102,8 @@ ALL_CODES = (
     "SELECT c.path, c.item_key, c.place, c.code FROM {codes} c WHERE c.tenant = %s<range> AND c.code IS NOT NULL"
 )
 
+ALL_VECTORS = "SELECT v.path, v.item_key, v.place, v.embedding FROM {vectors} v WHERE v.tenant = %s<range>"
+
 SIZE = "SELECT COUNT(*) FROM {signs} s WHERE s.tenant = %s<range>"
 
 # Remove the codes of embeddings that were removed long ago: a cache that has not looked since loads anew. Takes the
@@ -241,6 +243,10 @@ class VectorStatements(MemoryStatements):
     def all_codes(self, tenant: str, where: Range) -> Statement:
         """Path, key, place and code of all of a range."""
         return Statement(self._text(ALL_CODES.replace("<range>", where.condition("c"))), (tenant, *where.params))
+
+    def all_vectors(self, tenant: str, where: Range) -> Statement:
+        """Path, key, place and embedding of all of a range."""
+        return Statement(self._text(ALL_VECTORS.replace("<range>", where.condition("v"))), (tenant, *where.params))
 
     def size(self, tenant: str, where: Range) -> Statement:
         """How many embeddings there are."""

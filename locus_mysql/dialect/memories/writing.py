@@ -16,7 +16,7 @@ INSERT INTO {scopes} (tenant, path, stamp, purged)
 VALUES <rows>
     ON DUPLICATE KEY UPDATE stamp = GREATEST(stamp + 1, {CLOCK})
 """
-TOUCH_ROW = "(%s, %s, {CLOCK}, 0)"
+TOUCH_ROW = "(%s, %s, {CLOCK}, {CLOCK})"
 
 # Undo the batch, with error 3141, unless an item has this version; 0 stands for no item.
 GUARD = """

@@ -58,7 +58,7 @@ class AiomysqlConnection(AsyncAdapter):
 def _connection_class() -> Any:
     from aiomysql.connection import Connection
 
-    class QuietConnection(Connection):  # type: ignore[misc,unused-ignore]
+    class QuietConnection(Connection):  # type: ignore[misc,unused-ignore]  # aiomysql has no types
         def __del__(self) -> None:
             """Do nothing. aiomysql's own warns, as asyncio does anyway, and fails if the event loop is closed."""
 

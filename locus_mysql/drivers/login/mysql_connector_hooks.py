@@ -34,7 +34,7 @@ def blocking_class() -> Any:
     from mysql.connector.constants import ClientFlag
     from mysql.connector.protocol import MySQLProtocol
 
-    class Authenticator(MySQLAuthenticator):  # type: ignore[misc,unused-ignore]
+    class Authenticator(MySQLAuthenticator):  # type: ignore[misc,unused-ignore]  # of Any if not installed
         nonce: bytes
         private: bool
         check_login: Callable[[str], None]
@@ -55,7 +55,7 @@ def blocking_class() -> Any:
                 pkt = bytes(sock.recv())
             return super()._handle_server_response(sock, pkt)
 
-    class Connection(MySQLConnection):  # type: ignore[misc,unused-ignore]
+    class Connection(MySQLConnection):  # type: ignore[misc,unused-ignore]  # of Any if not installed
         judge: Callable[[str, bool], None]
         check_login: Callable[[str], None]
         tls: ssl.SSLContext | None
@@ -99,7 +99,7 @@ def awaited_class() -> Any:
     from mysql.connector.aio.protocol import MySQLProtocol
     from mysql.connector.constants import ClientFlag
 
-    class Authenticator(MySQLAuthenticator):  # type: ignore[misc,unused-ignore]
+    class Authenticator(MySQLAuthenticator):  # type: ignore[misc,unused-ignore]  # of Any if not installed
         nonce: bytes
         private: bool
         check_login: Callable[[str], None]
@@ -120,7 +120,7 @@ def awaited_class() -> Any:
                 pkt = bytes(await sock.read())
             return await super()._handle_server_response(sock, pkt)
 
-    class Connection(MySQLConnection):  # type: ignore[misc,unused-ignore]
+    class Connection(MySQLConnection):  # type: ignore[misc,unused-ignore]  # of Any if not installed
         judge: Callable[[str, bool], None]
         check_login: Callable[[str], None]
         tls: ssl.SSLContext | None

@@ -35,7 +35,7 @@ from ...engine.asynchronous import AsyncEngine
 from ...engine.bootstrap import has_tables
 from ...engine.operation import Batch, Operation
 from ...errors import ConfigError, CorruptCheckpoint, SchemaMismatch, UsageError
-from .checkpointer import LocusOperations
+from .operations import LocusOperations
 
 #: Keys looked at in one round trip.
 KEYS_PAGE = 500

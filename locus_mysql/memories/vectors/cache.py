@@ -10,6 +10,9 @@ from typing import TypeAlias
 from ...errors import ConfigError
 from .table import CodeTable
 
+#: The embeddings of a range take at most this part of the bound: 16 MB of 256.
+EMBEDDINGS_SHARE = 16
+
 #: Tenant, path and whether only that namespace.
 RangeKey: TypeAlias = tuple[str, bytes, bool]
 
@@ -90,6 +93,10 @@ class VectorCache:
     def fits(self, count: int, dims: int) -> bool:
         """Whether so many codes may be kept."""
         return count * (dims + 400) <= self._limit_bytes
+
+    def fits_embeddings(self, count: int, dims: int) -> bool:
+        """Whether so many embeddings may be kept beside their codes: they are read at once, and leave others room."""
+        return count * 4 * dims <= self._limit_bytes // EMBEDDINGS_SHARE
 
     def _shrink(self) -> None:
         while self._ranges and sum(known.table.size_bytes for known in self._ranges.values()) > self._limit_bytes:

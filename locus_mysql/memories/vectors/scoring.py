@@ -28,7 +28,7 @@ class Query:
     def __init__(self, values: array[float], metric: Metric) -> None:
         self.values = values
         self.metric = metric
-        self.norm = math.sqrt(math.fsum(value * value for value in values))
+        self.norm = math.sqrt(math.fsum(map(mul, values, values)))
 
     def scores(self, embeddings: Sequence[bytes]) -> list[float]:
         """The score of each of these embeddings, in 64-bit arithmetic; NaN with one that is damaged or all zeros."""

@@ -1,9 +1,13 @@
-"""The codes of a range of namespaces in memory, and which of them may be nearest: `CodeTable`."""
+"""The codes of a range of namespaces in memory, and which of them may be nearest: `CodeTable`.
+
+Where embeddings are few enough to be kept beside their codes, these tell it, in less time and more narrowly.
+"""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from operator import mul
 from typing import Any, NamedTuple, TypeAlias
 
@@ -22,6 +26,9 @@ _BLOCK = 524_288
 
 #: How far a sum of 32-bit products may be off, for each product: Higham, Accuracy and Stability, 3.1.
 _ROUNDING = 6.1e-8
+
+#: A 32-bit product below this may be rounded to 0.
+_SMALLEST = 1.2e-38
 
 
 class Candidate(NamedTuple):
@@ -51,10 +58,44 @@ class CodeTable:
         self._rows: dict[VectorKey, int] = {}
         self._headers: Any = np.empty((0, 3)) if np is not None else []
         self._codes: Any = np.empty((0, dims), dtype=np.int8) if np is not None else []
+        self._floats: Any = None
+        self._lacking: dict[VectorKey, None] = {}
         self.size_bytes = 0
 
     def __len__(self) -> int:
         return len(self._keys)
+
+    @property
+    def could_keep_embeddings(self) -> bool:
+        """Whether embeddings could be kept and are not. Only NumPy holds them in little memory."""
+        return np is not None and self._floats is None
+
+    @property
+    def knows_all(self) -> bool:
+        """Whether all embeddings are at hand, so that `best` tells their order but for roundings."""
+        return self._floats is not None and not self._lacking
+
+    def keep_embeddings(self) -> None:
+        """Keep embeddings from now on, as they become known."""
+        self._floats = np.empty(self._codes.shape, dtype="<f4")
+        self._lacking = dict.fromkeys(self._keys)
+        self.size_bytes += 4 * self.dims * len(self._keys)
+
+    def lacking(self, limit: int) -> list[VectorKey]:
+        """Some whose embeddings shall be kept and are not known: new ones, and those that changed."""
+        return list(islice(self._lacking, limit))
+
+    def know(self, key: VectorKey, embedding: bytes) -> None:
+        """Keep an embedding, if it is wanted. It must be the one that the code was made of."""
+        if key in self._lacking and len(embedding) == 4 * self.dims:
+            self._floats[self._rows[key]] = np.frombuffer(embedding, dtype="<f4")
+            del self._lacking[key]
+
+    def embeddings(self, keys: Iterable[VectorKey]) -> dict[VectorKey, bytes]:
+        """The embeddings of those of these keys that are known."""
+        if self._floats is None:
+            return {}
+        return {key: self._floats[self._rows[key]].tobytes() for key in keys if key not in self._lacking}
 
     def put(self, key: VectorKey, code: bytes) -> None:
         """Add an embedding, or give it another code."""
@@ -65,7 +106,9 @@ class CodeTable:
         if row is None:
             row = self._rows[key] = len(self._keys)
             self._keys.append(key)
-            self.size_bytes += _OVERHEAD_BYTES + self.dims + len(key[0]) + len(key[1])
+            self.size_bytes += self._bytes_of(key)
+        if self._floats is not None:
+            self._lacking[key] = None
         header = HEADER.unpack_from(code)
         if np is None:
             values = array("b", code[HEADER.size :])
@@ -92,7 +135,8 @@ class CodeTable:
         row = self._rows.pop(key, None)
         if row is None:
             return
-        self.size_bytes -= _OVERHEAD_BYTES + self.dims + len(key[0]) + len(key[1])
+        self.size_bytes -= self._bytes_of(key)
+        self._lacking.pop(key, None)
         last = self._keys.pop()
         end = len(self._keys)
         if row != end:
@@ -100,6 +144,8 @@ class CodeTable:
             self._rows[last] = row
             self._headers[row] = self._headers[end]
             self._codes[row] = self._codes[end]
+            if self._floats is not None:
+                self._floats[row] = self._floats[end]
         if np is None:
             self._headers.pop()
             self._codes.pop()
@@ -125,6 +171,13 @@ class CodeTable:
             slack = [self._slack(query, error, norm) for _, error, norm in self._headers]
             return scaled, slack, [norm for _, _, norm in self._headers]
         unit = (np.asarray(query.values, dtype=np.float64) / query.norm).astype(np.float32)
+        scales, errors, norms = self._headers[:count].T.copy()
+        if self.knows_all:
+            with np.errstate(invalid="ignore", over="ignore"):
+                products = (self._floats[:count] @ unit).astype(np.float64)
+            products *= query.norm
+            products[~np.isfinite(products)] = np.inf  # too large for 32 bits, or damaged: it may be anything
+            return products, self._slack(query, self.dims * _SMALLEST, norms), norms
         products = np.empty(count, dtype=np.float64)
         rows = max(1, _BLOCK // self.dims)
         wide = np.empty((min(rows, count), self.dims), dtype=np.float32)
@@ -132,7 +185,6 @@ class CodeTable:
             end = min(count, start + rows)
             np.copyto(wide[: end - start], self._codes[start:end])
             products[start:end] = wide[: end - start] @ unit
-        scales, errors, norms = self._headers[:count].T.copy()
         products *= scales * query.norm
         return products, self._slack(query, errors, norms), norms
 
@@ -147,6 +199,14 @@ class CodeTable:
         count = len(self._codes)
         headers[:count], codes[:count] = self._headers, self._codes
         self._headers, self._codes = headers, codes
+        if self._floats is not None:
+            floats = np.empty((rows, self.dims), dtype="<f4")
+            floats[:count] = self._floats
+            self._floats = floats
+
+    def _bytes_of(self, key: VectorKey) -> int:
+        width = self.dims if self._floats is None else 5 * self.dims
+        return _OVERHEAD_BYTES + width + len(key[0]) + len(key[1])
 
 
 def _in_order(keys: list[VectorKey], query: Query, products: Any, slack: Any, norms: Any) -> Iterator[Candidate]:

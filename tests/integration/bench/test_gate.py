@@ -17,7 +17,7 @@ from bench.gate.accepted import Group, judge, read_accepted
 from bench.round_trips import AVERAGE, CALLS
 from locus_mysql.checkpoints import saving
 from locus_mysql.checkpoints.operations import CheckpointOperations
-from locus_mysql.integrations.locus import checkpointer as locus
+from locus_mysql.integrations.locus import operations as locus
 from locus_mysql.memories import nearest
 
 Figures = Mapping[str, float]

@@ -11,6 +11,7 @@ import pytest
 from locus_mysql import CheckpointStore, MySQLBackend, MySQLConfig, SyncCheckpointStore, SyncMySQLBackend
 
 from ..conftest import MakeConfig
+from ..connecting import connect
 from ..soundness import assert_all_sound
 
 #: One asynchronous and one synchronous driver, for tests in which the driver hardly matters.
@@ -99,17 +100,7 @@ async def _maker(make_config: MakeConfig, side: tuple[str, bool], awaited: type,
 @pytest.fixture
 def raw(server_dsn: str, database: str) -> Iterator[pymysql.Connection[Any]]:
     """A connection with the test's schema selected."""
-    config = MySQLConfig(dsn=server_dsn)
-    (endpoint,) = config.endpoints
-    connection = pymysql.connect(
-        host=endpoint.host,
-        port=endpoint.port,
-        unix_socket=endpoint.unix_socket,
-        user=config.user,
-        password=config.password.get_secret_value().encode(),
-        database=database,
-        autocommit=True,
-    )
+    connection = connect(MySQLConfig(dsn=server_dsn), database)
     with connection.cursor() as cursor:
         cursor.execute("SET time_zone = '+00:00'")
     yield connection

@@ -378,6 +378,19 @@ class TestKeepingTheNewest:
         await strict.save("t", {"messages": ["a", "b"]}, "new")
         assert await strict.list_checkpoints("t") == ["new", "3"]
 
+    async def test_a_save_that_pruned_much_and_whose_answer_was_lost_leaves_no_rows_behind(
+        self, make_store: Make, proxy: WireProxy
+    ) -> None:
+        """Its repeat does not learn how many rows it pruned. See `sound_tables`."""
+        generous = make_store()
+        strict = make_store(keep_checkpoints=1, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
+        for turn in range(1, 10):
+            await generous.save("t", conversation(turn), str(turn))
+        await strict.exists("t")
+        proxy.drop_after_send()
+        await strict.save("t", {"messages": ["new"]}, "new")
+        assert await strict.list_checkpoints("t") == ["new"]
+
     async def test_replacing_counts_as_newest(self, make_store: Make) -> None:
         store = make_store(keep_checkpoints=2)
         for name in ("a", "b", "a", "c"):

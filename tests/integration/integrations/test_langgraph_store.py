@@ -264,7 +264,7 @@ async def test_without_an_index_a_query_is_searched_by_word(store: Any) -> None:
     assert [(item.key, item.score) for item in await store.asearch(("d",), query="tea")] == [("a", 1.0)]
 
 
-async def test_items_expire_and_reading_refreshes_them(make_store: Make, sql: Any) -> None:  # noqa: F811
+async def test_items_expire_and_reading_refreshes_them(make_store: Make, sql: Any) -> None:  # noqa: F811 - a fixture
     store = make_store(ttl={"default_ttl": 10, "refresh_on_read": True})
     await store.aput(("d",), "k", {"n": 1})
     await store.aput(("d",), "forever", {"n": 1}, ttl=None)
@@ -299,7 +299,7 @@ async def test_items_expire_and_reading_refreshes_them(make_store: Make, sql: An
     assert await store.sweep_ttl() == 0
 
 
-async def test_a_sweeper_removes_what_has_expired(make_store: Make, sql: Any) -> None:  # noqa: F811
+async def test_a_sweeper_removes_what_has_expired(make_store: Make, sql: Any) -> None:  # noqa: F811 - a fixture
     store = make_store(ttl={"sweep_interval_minutes": 5})
     await store.aput(("d",), "k", {"n": 1}, ttl=0.0001)
     started = store.store.start_ttl_sweeper(0.0005)

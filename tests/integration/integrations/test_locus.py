@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pymysql
 import pytest
 from locus.agent import Agent
 from locus.core.messages import Message
@@ -26,6 +25,7 @@ from locus_mysql import MySQLCheckpointer, MySQLConfig, SyncMySQLCheckpointer, m
 from locus_mysql.errors import ConfigError, InvalidInput, TenantUnknown, ThreadExists
 
 from ..conftest import MakeConfig
+from ..connecting import connect
 from ..drivers_under_test import ASYNC_DRIVERS
 from ..soundness import assert_sound
 
@@ -53,17 +53,7 @@ async def checkpointer(make_checkpointer: Callable[..., MySQLCheckpointer]) -> A
 @pytest.fixture
 def sql(server_dsn: str, database: str) -> Iterator[RunSQL]:
     """Statements in the test's schema; at the end its tables must be sound."""
-    config = MySQLConfig(dsn=server_dsn)
-    (endpoint,) = config.endpoints
-    connection = pymysql.connect(
-        host=endpoint.host,
-        port=endpoint.port,
-        unix_socket=endpoint.unix_socket,
-        user=config.user,
-        password=config.password.get_secret_value().encode(),
-        database=database,
-        autocommit=True,
-    )
+    connection = connect(MySQLConfig(dsn=server_dsn), database)
 
     def run(statement: str, *params: Any) -> tuple[Any, ...]:
         with connection.cursor() as cursor:

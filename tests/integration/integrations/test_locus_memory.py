@@ -131,7 +131,7 @@ async def test_batches_namespaces_and_clearing(memory: Any) -> None:
     assert await memory.list_keys(ADA) == []
 
 
-async def test_items_expire(make_memory: Make, sql: Any) -> None:  # noqa: F811
+async def test_items_expire(make_memory: Make, sql: Any) -> None:  # noqa: F811 - a fixture
     memory = make_memory(ttl_s=60)
     await memory.put(ADA, "k", 1)
     await memory.put(ADA, "stays", 1, ttl_s=None)

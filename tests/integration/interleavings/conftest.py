@@ -11,6 +11,7 @@ import pytest
 from locus_mysql import MySQLConfig
 
 from ..conftest import ONE_OF_EACH, MakeConfig
+from ..connecting import connect
 from ..soundness import assert_all_sound
 from .stage import Stage
 
@@ -25,17 +26,7 @@ def stage(request: pytest.FixtureRequest, make_config: MakeConfig, run_sql: Call
 @pytest.fixture
 def raw(server_dsn: str, database: str) -> Iterator[pymysql.Connection[Any]]:
     """A connection with the test's schema selected."""
-    config = MySQLConfig(dsn=server_dsn)
-    (endpoint, *_) = config.endpoints
-    connection = pymysql.connect(
-        host=endpoint.host,
-        port=endpoint.port,
-        unix_socket=endpoint.unix_socket,
-        user=config.user,
-        password=config.password.get_secret_value().encode(),
-        database=database,
-        autocommit=True,
-    )
+    connection = connect(MySQLConfig(dsn=server_dsn), database)
     yield connection
     connection.close()
 

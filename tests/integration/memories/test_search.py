@@ -7,6 +7,7 @@ import json
 import math
 import random
 from collections.abc import Callable
+from operator import mul
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from locus_mysql.memories import nearest
 from locus_mysql.memories.puts import Put
 from locus_mysql.memories.vectors import coding, scoring, table
 
+from ..proxy import WireProxy
 from .conftest import ALL_SIDES, Make, side_name
 
 HERE = ("docs", "here")
@@ -298,6 +300,43 @@ async def test_the_cache_of_codes_is_counted_where_it_is_needed(
     for hits, misses in ((0, 1), (0, 2), (1, 2), (2, 2)):  # the second search loads the codes
         await store.search(HERE, embedding=[1, 0, 0], limit=2)
         assert counted() == (hits, misses)
+
+
+async def test_repeated_searches_read_no_embeddings_but_what_changed(
+    make_memories: Make, proxy: WireProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "RERANKED", 5)
+    monkeypatch.setattr(nearest, "RERANKED_FOR_EACH", 1)
+    dims = 500
+    writer = make_memories(dims=dims)
+    reader = make_memories(dims=dims, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
+    random_ = random.Random(5)
+    stored = {f"{n:02}": [random_.gauss(0, 1) for _ in range(dims)] for n in range(30)}
+    await writer.put_batch([Put(HERE, key, 0, embedding=values) for key, values in stored.items()])
+
+    async def search() -> tuple[int, int]:
+        asked = [random_.gauss(0, 1) for _ in range(dims)]
+        ranked = sorted(stored, key=lambda key: -sum(map(mul, asked, stored[key])) / math.hypot(*stored[key]))
+        with proxy.counting() as count:
+            found = await reader.search(HERE, embedding=asked, limit=3)
+        assert found.exact
+        assert [hit.item.key for hit in found] == ranked[:3]
+        return count.round_trips, count.bytes_received // (4 * dims)
+
+    for _ in range(3):
+        await reader.search(HERE, embedding=stored["00"], limit=3)
+    assert await search() == (1, 0)
+    stored["07"] = [*stored["08"][:-1], 9.0]
+    await writer.put(HERE, "07", 0, embedding=stored["07"])
+    await writer.delete(HERE, "09")
+    del stored["09"]
+    assert (await search())[0] == 2
+    assert await search() == (1, 0)
+    stored["09"] = [1.0] * dims
+    await writer.put(HERE, "09", 0, embedding=stored["09"])
+    for _ in range(2):
+        await search()
+    assert await search() == (1, 0)
 
 
 async def test_of_several_embeddings_the_nearest_counts(memories: Any) -> None:

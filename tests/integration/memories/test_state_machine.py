@@ -24,6 +24,7 @@ from locus_mysql.memories.puts import Put
 from locus_mysql.memories.vectors.cache import VectorCache
 
 from ..conftest import MakeConfig
+from ..connecting import connect
 from ..proxy import WireProxy
 from .plain import Found, Key, PlainMemories
 
@@ -478,17 +479,7 @@ def test_any_sequence_of_operations_from_two_stores_finds_what_a_search_over_a_d
     monkeypatch.setattr(nearest, "READ_BESIDE", 0)
     monkeypatch.setattr(nearest, "CANDIDATES", 0)
     monkeypatch.setattr(nearest, "CANDIDATES_FOR_EACH", 1)
-    direct = make_config()
-    (endpoint,) = direct.endpoints
-    connection = pymysql.connect(
-        host=endpoint.host,
-        port=endpoint.port,
-        unix_socket=endpoint.unix_socket,
-        user=direct.user,
-        password=direct.password.get_secret_value().encode(),
-        database=database,
-        autocommit=True,
-    )
+    connection = connect(make_config(), database)
     through = {"host": "127.0.0.1", "port": proxy.port, "ssl_mode": "DISABLED"}
     awaited, blocking = (make_config(driver=driver, **through) for driver in ("mysql-connector", "pymysql"))
     options: dict[str, Any] = {"dims": DIMS, "embed": embed}

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from locus_mysql.checkpoints.coding.codec import encode
 from locus_mysql.checkpoints.coding.delta import (
+    DICTIONARY,
     WHOLE_BELOW_BYTES,
     Delta,
     Held,
@@ -250,6 +251,42 @@ def test_of_a_log_that_starts_anew_nothing_is_taken_for_the_base_s() -> None:
         table.load_with(3, Held(lineages[1], hash_logs(encoded, {}), encoded))
 
 
+def test_what_goes_on_unchanged_from_a_base_that_is_not_held_must_be_read() -> None:
+    table = Table()
+    begun = [message(number) for number in range(20)]
+    _, first = table.save({"messages": begun, "steps": begun}, ())
+    held = {"messages": [*begun, message(20)], "steps": [message(-1)]}
+    _, second = table.save(held, first)
+    table.save({"messages": [*begun, message(21)], "steps": begun}, first)  # says nothing of its steps
+    encoded = encode(held)
+    with pytest.raises(NotHeld):
+        table.load_with(3, Held(second, hash_logs(encoded, {}), encoded))
+
+
+def test_rows_without_payloads_are_of_use_only_to_who_holds_a_state() -> None:
+    table, _, _ = grown(3)
+    with pytest.raises(NotHeld):
+        assemble([*table.chain(3)[:-1], table.chain(3)[-1]._replace(payload=None)], "t")
+
+
+def test_a_log_that_is_emptied_beside_one_that_goes_on_is_empty() -> None:
+    table, begun = Table(), [message(number) for number in range(20)]
+    _, lineage = table.save({"messages": begun, "steps": begun[:1], "none": []}, ())
+    delta, lineage = table.save({"messages": [*begun, message(20)], "steps": [], "none": []}, lineage)
+    assert delta.base is not None
+    assert delta.discontinued == {"steps"}
+    assert table.load(2)[0] == {"messages": [*begun, message(20)], "steps": [], "none": []}
+    assert not lineage[0].provisional
+
+
+def test_what_did_not_change_is_the_same_object_in_each_state_of_a_lineage() -> None:
+    table, begun = Table(), [message(number) for number in range(20)]
+    _, first = table.save({"messages": begun, "steps": begun}, ())
+    _, second = table.save({"messages": [*begun, message(20)], "steps": begun}, first)
+    assert second[0].marks["steps"] is first[0].marks["steps"]
+    assert second[0].marks["messages"] is not first[0].marks["messages"]
+
+
 def test_an_item_changed_in_place_is_noticed() -> None:
     table, lineage = Table(), ()
     state: State = {"messages": [message(number) for number in range(20)]}
@@ -475,7 +512,7 @@ class TestForgedRows:
         with pytest.raises(CorruptCheckpoint, match="row 7 of thread 't'"):
             assemble([forged(header)], "t")
 
-    @pytest.mark.parametrize("head", [b"", b"[]", b"5", b'"a"', b'{"a":[]', b'{"a":5 }'])
+    @pytest.mark.parametrize("head", [b"", b"[]", b"5", b'"a"', b'{"a":[]', b'{"a":5 }', b' "a":[]}'])
     def test_a_head_that_is_not_of_an_object_is_refused(self, head: bytes) -> None:
         with pytest.raises(CorruptCheckpoint, match="row 7 of thread 't'"):
             assemble([forged(HEADER, head)], "t")
@@ -493,6 +530,42 @@ class TestForgedRows:
     def test_a_body_too_short_for_its_lengths_is_refused(self, body: bytes) -> None:
         with pytest.raises(CorruptCheckpoint, match="row 7 of thread 't'"):
             assemble([checked(b"\x01", body)], "t")
+
+    @pytest.mark.parametrize(
+        ("row", "words"),
+        [
+            (StoredRow(7, b"t" * 16, b""), "it is empty"),
+            (StoredRow(7, b"t" * 16, b"\x01\x00"), "its bytes were changed"),
+            (StoredRow(7, b"t" * 16, b"\x03" + bytes(9)), "a later version"),
+            (forged(HEADER, of_head=9, suffixes=b""), "it was cut off"),
+        ],
+    )
+    def test_it_is_said_what_is_wrong(self, row: StoredRow, words: str) -> None:
+        with pytest.raises(CorruptCheckpoint, match=words):
+            assemble([row], "t")
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            pytest.param(lambda deflated: deflated[:-1], id="cut off"),
+            pytest.param(lambda deflated: deflated + b"x", id="something behind it"),
+        ],
+    )
+    def test_what_was_compressed_is_all_there_and_nothing_else(self, change: Any) -> None:
+        def compressed(body: bytes, change: Any = bytes) -> StoredRow:
+            compressor = zlib.compressobj(9, zlib.DEFLATED, -15, zdict=DICTIONARY)
+            return checked(b"\x02", change(compressor.compress(body) + compressor.flush()))
+
+        text = forged({**HEADER, "l": [["a", 0, 300, 150, "00" * 16]]}, suffixes=b"1," * 149 + b"10").payload
+        assert text is not None
+        body = text[5:]
+        assert len(assemble([compressed(body)], "t")[0].text()) == 308
+        with pytest.raises(CorruptCheckpoint, match="is compressed to"):
+            assemble([compressed(body, change)], "t")
+        short = forged(HEADER).payload
+        assert short is not None
+        with pytest.raises(CorruptCheckpoint, match="is compressed to"):  # so short a body is not compressed
+            assemble([compressed(short[5:])], "t")
 
     def test_a_payload_that_inflates_without_end_is_refused_at_a_bound(self) -> None:
         compressor = zlib.compressobj(9, zlib.DEFLATED, -15)

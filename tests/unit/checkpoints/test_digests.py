@@ -6,11 +6,13 @@ import hashlib
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from locus_mysql.checkpoints.coding import digests
 from locus_mysql.checkpoints.coding.codec import EncodedState, Log
 from locus_mysql.checkpoints.coding.digests import EMPTY, HashedLog, Mark, hash_logs, size_bytes
 
@@ -79,6 +81,55 @@ def test_prefixes_known_do_not_grow_without_end() -> None:
     assert hashed is not None
     assert len(hashed._hashed.prefixes) < 50
     assert hashed.begins_with(mark_of(b"x"))
+
+
+def test_a_longer_text_that_was_asked_about_is_not_taken_for_this_one() -> None:
+    hashed = HashedLog(log(b"stem"))
+    assert not hashed.begins_with(mark_of(b"stem and more"))
+    assert HashedLog(log(b"stem and more"), hashed).mark == mark_of(b"stem and more")
+
+
+class CountingHasher:
+    """Counts the bytes that it and its copies are given."""
+
+    def __init__(self, counted: list[int], hasher: Any = None) -> None:
+        self.counted = counted
+        self.hasher = hasher or hashlib.sha256()
+
+    def copy(self) -> CountingHasher:
+        return CountingHasher(self.counted, self.hasher.copy())
+
+    def update(self, data: memoryview) -> None:
+        self.counted.append(len(data))
+        self.hasher.update(data)
+
+    def digest(self) -> bytes:
+        return bytes(self.hasher.digest())
+
+
+def test_a_text_that_grows_is_hashed_once_and_a_shorter_part_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[int] = []
+    monkeypatch.setattr(digests, "_NOTHING_HASHED", digests._Hashed(CountingHasher(counted), 0, {}))
+    hashed = None
+    marks = []
+    for length in (10, 30, 60, 100):
+        hashed = HashedLog(log(b"x" * length), hashed)
+        marks.append(hashed.mark)
+        assert all(hashed.begins_with(mark) for mark in marks)
+    assert hashed is not None
+    assert counted == [10, 20, 30, 40]
+    assert hashed.begins_with(mark_of(b"x" * 20))
+    assert hashed.begins_with(mark_of(b"x" * 20))
+    assert counted[4:] == [20]  # from its beginning, once
+    longer = HashedLog(log(b"x" * 150), hashed)
+    assert longer.mark == mark_of(b"x" * 150)
+    assert counted[5:] == [50]
+    again = hash_logs(EncodedState(b"{}", (log(b"x" * 150),)), {"messages": longer})["messages"]
+    assert again is longer
+    empty = hash_logs(EncodedState(b"{}", (log(b""), Log("tools", 9, b"", 0))), {"messages": longer})
+    assert empty["messages"] is empty["tools"]
+    assert size_bytes(empty) == 0
+    assert counted[6:] == []
 
 
 def test_threads_may_ask_one_log_at_once() -> None:

@@ -200,3 +200,81 @@ _, status = os.waitpid(child, 0)
 raise SystemExit(os.waitstatus_to_exitcode(status) or memory.snapshot(T).newest[0].seq != 1)
 """
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=180).returncode == 0
+
+
+def test_of_states_that_are_as_they_are_the_one_used_last_stays_longest() -> None:
+    memory = ThreadMemory(LIMIT_BYTES, limit=2, unpacked=2)
+    save(memory, key("a"), 1, A)
+    save(memory, key("b"), 2, A)
+    save(memory, key("a"), 3, A)
+    save(memory, key("c"), 4, A)
+    assert [known(memory, name) for name in "abc"] == [3, None, 4]
+    assert memory.snapshot(key("b")).state is None
+
+
+def test_a_state_as_large_as_the_limit_is_kept() -> None:
+    memory = ThreadMemory(kept(A).size_bytes)
+    save(memory, T, 1, A)
+    assert memory.snapshot(T).state is not None
+
+
+def test_a_state_loaded_again_does_not_put_the_other_one_out() -> None:
+    snapshot = Snapshot().after_save(lineage_of(2, B), kept(B))
+    assert snapshot.version is not None
+    for seq, state in ((1, A), (2, B), (2, B), (1, A), (3, {"m": ["c"]}), (2, B)):
+        snapshot = snapshot.after_loading(lineage_of(seq, state), snapshot.version)
+        assert len(snapshot.lineages) <= 2
+        assert snapshot.lineages[0][0].seq == seq
+    assert [lineage[0].seq for lineage in snapshot.lineages] == [2, 3]
+
+
+def test_a_delete_that_began_before_another_save_ended_says_nothing_of_the_version() -> None:
+    memory = ThreadMemory(LIMIT_BYTES)
+    save(memory, T, 1, A)
+    before = memory.snapshot(T)
+    save(memory, T, 2, B)
+    memory.delete_checkpoint(T, before, 1, b"after the delete")
+    assert memory.snapshot(T).version == lineage_of(2, B)[0].token
+
+
+def test_a_delete_of_the_newest_after_somebody_else_wrote_keeps_the_version_known_before() -> None:
+    memory = ThreadMemory(LIMIT_BYTES)
+    save(memory, T, 1, A)
+    memory.delete_checkpoint(T, memory.snapshot(T), 1, None)
+    assert memory.snapshot(T).version == lineage_of(1, A)[0].token
+
+
+def test_a_delete_where_the_newest_is_not_known_forgets_only_what_was_deleted() -> None:
+    memory = ThreadMemory(LIMIT_BYTES)
+    before = memory.snapshot(T)
+    memory.remember(T, before, before.after_loading(lineage_of(1, A), b"version"))
+    memory.delete_checkpoint(T, memory.snapshot(T), 2, b"after")
+    assert memory.snapshot(T).lineages == (lineage_of(1, A),)
+    memory.delete_checkpoint(T, memory.snapshot(T), 1, b"later")
+    assert (memory.snapshot(T).lineages, memory.snapshot(T).version) == ((), b"later")
+
+
+def test_a_delete_that_found_nothing_forgets_nothing() -> None:
+    memory = ThreadMemory(LIMIT_BYTES)
+    save(memory, T, 1, A)
+    memory.delete_checkpoint(T, memory.snapshot(T), None, b"after")
+    assert (memory.snapshot(T).newest, memory.snapshot(T).version) == (lineage_of(1, A), b"after")
+
+
+def test_a_load_that_began_before_a_delete_of_an_unknown_thread_is_not_remembered() -> None:
+    memory = ThreadMemory(LIMIT_BYTES)
+    before = memory.snapshot(T)
+    memory.delete_checkpoint(T, before, 1, b"after")
+    memory.remember(T, before, before.after_loading_newest(lineage_of(1, A), b"before", kept(A)))
+    assert memory.snapshot(T)[:5] == Snapshot()[:5]
+
+
+def test_an_answer_that_is_as_new_but_late_changes_nothing() -> None:
+    memory = ThreadMemory(LIMIT_BYTES)
+    save(memory, T, 2, A)
+    before = memory.snapshot(T)  # a load begins
+    memory.delete_checkpoint(T, before, 1, b"after the delete")
+    memory.remember(T, before, before.after_loading_newest(lineage_of(2, A), b"before the delete", kept(A)))
+    assert memory.snapshot(T).version == b"after the delete"
+    memory.remember(T, before, before.after_loading(lineage_of(3, B), b"another"))  # not said to be the newest
+    assert memory.snapshot(T).newest == lineage_of(2, A)

@@ -60,6 +60,7 @@ def test_rows_are_followed_to_what_is_held(found: list[tuple[Any, ...]], rows: l
         pytest.param([row(6, 4), row(5, 3)], id="on a row that is not held"),
         pytest.param([row(6, None), row(5, 3)], id="on a row that is not told"),
         pytest.param([row(7, 8), row(6, 5), row(5, 3)], id="on a later row"),
+        pytest.param([row(8, 3, named=False), row(7, 8), row(5, 3)], id="on a later row that is there"),
     ],
 )
 def test_what_does_not_lead_there_must_be_read(found: list[tuple[Any, ...]]) -> None:

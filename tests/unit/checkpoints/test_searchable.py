@@ -67,6 +67,11 @@ class TestSnippet:
         assert found.endswith("…")
         assert len(found) <= 162
 
+    def test_of_several_words_the_first_in_the_text_counts_and_one_that_is_not_there_does_not(self) -> None:
+        text = "first " + "x " * 200 + "second"
+        assert snippet(text, "second first").startswith("first")
+        assert snippet(text, "missing second").endswith("second")
+
     def test_without_a_match_it_is_the_beginning(self) -> None:
         assert snippet("a short text", "nothing") == "a short text"
 

@@ -55,6 +55,14 @@ def test_a_pool_is_not_kept() -> None:
     reaper.pause()
 
 
+def test_a_pool_that_is_gone_when_it_is_due_keeps_no_other_from_being_called() -> None:
+    reaper, gone, pool = Reaper(), Pool(), Pool()
+    reaper.call(gone, 0.05)
+    reaper.call(pool, 0.1)
+    del gone
+    assert pool.finished.wait(PATIENCE_S)
+
+
 def test_before_a_fork_the_thread_ends_and_in_the_parent_it_goes_on() -> None:
     reaper, before, pool = Reaper(), threads(), Pool()
     reaper.call(pool, 0.2)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import pytest
+from mysql.connector import errorcode
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.drivers.interface import ConnectionLost, DriverError, ServerError
+from locus_mysql.drivers.interface import ConnectionLost, DriverError, PacketTooLarge, ServerError
 from locus_mysql.engine.failures import CONTENTION, CROWDED, READ_ONLY, explain, may_pass
 from locus_mysql.engine.operation import Duplicate, Outdated, Undone
 from locus_mysql.engine.retry import LONGEST_WAIT_S, Retry, unexpected
@@ -68,6 +70,7 @@ NOT_LET_IN = ServerError(1045, "Access denied")
     ("reasons", "when_reached", "when_new", "told", "words"),
     [
         ([READ_ONLY_ONE, READ_ONLY_ONE], True, True, ReadOnlyServer, "at b takes no writes"),
+        ([READ_ONLY_ONE, READ_ONLY_ONE], True, True, ReadOnlyServer, "the group has elected one"),
         ([READ_ONLY_ONE, UNREACHED], True, True, Unavailable, "Cannot connect"),
         ([RECOVERING_ONE, READ_ONLY_ONE], True, True, Unavailable, "no working member"),
         ([RECOVERING_ONE, RECOVERING_ONE], True, True, Unavailable, "no working member"),
@@ -157,6 +160,47 @@ def test_a_lost_connection_is_tried_until_the_deadline() -> None:
     assert len(waits) > 10
 
 
+def test_waits_are_drawn_between_half_a_bound_and_the_bound_which_doubles_up_to_the_longest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bounds: list[tuple[float, float]] = []
+
+    def draw(least: float, most: float) -> float:
+        bounds.append((least, most))
+        return most
+
+    monkeypatch.setattr("random.uniform", draw)
+    retry = Retry(config(retry_deadline_s=60), reached_before=True, clock=Clock())
+    waits = [retry.wait_after(LOST) for _ in range(8)]
+    assert waits == pytest.approx([0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0, 1.0])
+    assert [least for least, _ in bounds] == pytest.approx([wait / 2 for wait in waits])
+
+
+def test_a_batch_that_waited_long_but_never_failed_is_sent() -> None:
+    clock = Clock()
+    retry = Retry(config(retry_deadline_s=10), reached_before=True, clock=clock)
+    clock.now += 11
+    retry.check_deadline()
+
+
+def test_the_log_tells_of_repetitions_and_of_conflicts(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "locus_mysql")
+    monkeypatch.setattr("random.uniform", lambda least, most: most)
+    Retry(config(), reached_before=True).wait_after(LOST)
+    with pytest.raises(Outdated):
+        Retry(config(), reached_before=True).wait_after(GUARD)
+    assert [record.getMessage() for record in caplog.records] == [
+        "A batch is sent again in 20 ms: Lost connection during query.",
+        "Another writer was faster: error 3141. The call goes on from what that one wrote.",
+    ]
+
+
+def test_what_was_undone_for_no_reason_of_the_server_s_is_told_in_its_own_words() -> None:
+    assert str(unexpected(Outdated("it is gone"), config())) == "it is gone"
+
+
 def test_a_deadline_of_zero_never_repeats() -> None:
     with pytest.raises(Unavailable):
         Retry(config(retry_deadline_s=0), reached_before=True).wait_after(LOST)
@@ -178,6 +222,7 @@ def test_after_a_lost_connection_nobody_knows_whether_the_batch_was_carried_out(
     assert retry.wait_after(ServerError(1062, "duplicate")) == 0
     retry.begin_batch()
     assert retry.fate_unknown  # what was sent may arrive while the next batch of the operation runs
+    assert retry.wait_after(ServerError(1062, "duplicate")) == 0  # so the next one's own first try is looked for too
 
 
 def test_a_statement_that_was_killed_is_repeated_as_after_a_lost_connection() -> None:
@@ -228,6 +273,71 @@ def test_every_error_says_what_to_do_and_no_password(error: DriverError, kind: t
     assert SECRET not in str(told)
     assert SECRET not in repr(told)
     assert ".." not in str(told)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "names"),
+    [
+        pytest.param(
+            AuthenticationFailed,
+            "user and password",
+            """ACCESS_DENIED_ERROR NOT_SUPPORTED_AUTH_MODE ACCESS_DENIED_NO_PASSWORD_ERROR MUST_CHANGE_PASSWORD
+            MUST_CHANGE_PASSWORD_LOGIN ACCOUNT_HAS_BEEN_LOCKED
+            USER_ACCESS_DENIED_FOR_USER_ACCOUNT_BLOCKED_BY_PASSWORD_LOCK""",
+            id="not let in",
+        ),
+        pytest.param(
+            PrivilegeMissing,
+            "GRANT",
+            """DBACCESS_DENIED_ERROR TABLEACCESS_DENIED_ERROR COLUMNACCESS_DENIED_ERROR SPECIFIC_ACCESS_DENIED_ERROR
+            PROCACCESS_DENIED_ERROR""",
+            id="not allowed",
+        ),
+        pytest.param(SchemaMismatch, "is missing", "NO_SUCH_TABLE", id="no table"),
+        pytest.param(
+            SchemaMismatch,
+            "layout",
+            """BAD_NULL_ERROR BAD_FIELD_ERROR WRONG_VALUE_COUNT_ON_ROW KEY_DOES_NOT_EXITS FT_MATCHING_KEY_NOT_FOUND
+            NO_DEFAULT_FOR_FIELD""",
+            id="another table",
+        ),
+        pytest.param(
+            StateTooLarge, "max_allowed_packet", "NET_PACKET_TOO_LARGE WARN_ALLOWED_PACKET_OVERFLOWED", id="too large"
+        ),
+        pytest.param(
+            ReadOnlyServer,
+            "primary",
+            "OPTION_PREVENTS_STATEMENT CANT_EXECUTE_IN_READ_ONLY_TRANSACTION READ_ONLY_MODE RUN_HOOK_ERROR",
+            id="read only",
+        ),
+        pytest.param(
+            Unavailable,
+            "too busy",
+            """CON_COUNT_ERROR TOO_MANY_USER_CONNECTIONS USER_LIMIT_REACHED LOCK_WAIT_TIMEOUT LOCK_DEADLOCK
+            TABLE_DEF_CHANGED XA_RBTIMEOUT USER_LOCK_DEADLOCK TRANSACTION_ROLLBACK_DURING_COMMIT LOCK_NOWAIT""",
+            id="busy",
+        ),
+        pytest.param(Unavailable, "KILL QUERY", "QUERY_INTERRUPTED", id="killed"),
+    ],
+)
+def test_errors_are_known_by_the_numbers_that_a_library_gives_to_their_names(
+    kind: type, words: str, names: str
+) -> None:
+    for name in names.split():
+        told = explain(ServerError(getattr(errorcode, f"ER_{name}"), "what the server said"), config())
+        assert type(told) is kind, name
+        assert words in str(told), name
+
+
+def test_a_packet_that_is_too_large_is_told_with_its_size_and_the_limit() -> None:
+    told = explain(PacketTooLarge(2_000_000, 1_048_576), config())
+    assert type(told) is StateTooLarge
+    assert "2000000" in str(told)
+    assert "1048576" in str(told)
+
+
+def test_what_is_neither_lost_nor_of_the_server_does_not_pass() -> None:
+    assert not may_pass(DriverError("odd"), config())
 
 
 def test_a_message_that_ends_in_a_full_stop_ends_in_one() -> None:

@@ -19,6 +19,8 @@ from locus_mysql.engine.seen import REGISTER, Seen
 from locus_mysql.engine.topology import NoSecondary, NotASecondary, Topology
 from locus_mysql.errors import ReadOnlyServer
 
+from . import scripted
+
 A = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 SELECT, INSERT = Statement("SELECT 1"), Statement("INSERT INTO t VALUES (1)")
 BEHIND = ServerError(1411, f"Incorrect string value: '{LAGS}' for function uuid_to_bin")
@@ -193,6 +195,35 @@ def test_any_server_but_the_primary_may_be_tried_and_those_that_did_not_answer_l
     assert orders == {(servers[2], servers[3], servers[1]), (servers[3], servers[2], servers[1])}
 
 
+def test_only_what_a_secondary_says_of_lagging_means_that_it_lags() -> None:
+    assert is_behind(BEHIND)
+    for other in (
+        ServerError(1411, "Incorrect datetime value"),
+        ServerError(1064, f"near '{LAGS}'"),
+        ConnectionLost(LAGS),
+    ):
+        assert not is_behind(other)
+
+
+def test_what_two_databases_wanted_to_know_is_known_to_have_been_used(hosts: tuple[str, ...]) -> None:
+    first = Secondaries(MySQLConfig(hosts=hosts, reads="secondary"))
+    assert first.seen is not None
+    assert first.seen.needed() == ""
+    del first
+    later = Secondaries(MySQLConfig(hosts=hosts, reads="secondary"))
+    assert later.seen is not None
+    assert later.seen.needed() is None  # what the first one has seen is not known any more
+
+
+def test_where_nothing_was_seen_nothing_is_waited_for(hosts: tuple[str, ...]) -> None:
+    secondaries = Secondaries(MySQLConfig(hosts=hosts, reads="secondary"))
+    question = secondaries.question(Batch.query(SELECT))
+    assert question is not None
+    connection: Any = Connection([Result((("found",),)), told("")])
+    assert list(question.ask(connection)) == [Result((("found",),))]
+    assert connection.asked == [(SELECT, CARRIED_OUT)]
+
+
 class Connection:
     """Gives scripted answers, and remembers what it was asked."""
 
@@ -246,10 +277,18 @@ async def test_a_question_waits_for_what_was_seen_and_its_answer_is_taken_note_o
     assert not results.fate_unknown
     assert connection.asked == [(only_after(f"{A}:1-5", LAG_S), SELECT, CARRIED_OUT)]
     assert secondaries.seen.needed() == f"{A}:1-8"
+    other_mode: Any = Connection([Result(), answer, told(f"{A}:1-9", mode="OFF")])
+    question.ask(other_mode)
+    assert secondaries.seen.counted  # which is for the primary to say
     behind: Any = Connection(BEHIND)
     with pytest.raises(ServerError):
         question.ask(behind)
     assert behind.ended == "aborted"
+    driver: Any = scripted.Driver(lambda endpoint, statements: BEHIND if statements else [])
+    awaited = await driver.connect_async(MySQLConfig(hosts=hosts), Endpoint(hosts[0], 3306))
+    with pytest.raises(ServerError):
+        await question.ask_async(awaited)
+    assert awaited.ended == "aborted"
 
 
 def test_a_secondary_is_one_that_takes_no_writes_and_has_gtids_and_is_asked_so_now_and_then(
@@ -299,3 +338,62 @@ def test_where_no_server_is_a_working_secondary_each_says_why(
         SECONDARY.connect(config, driver, Topology(config.endpoints))
     assert "Cannot connect" in str(caught.value)
     assert len(caught.value.reasons) == len(hosts)
+
+
+@pytest.mark.parametrize("awaited", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize(
+    ("first", "ended"),
+    [
+        pytest.param(ConnectionLost("It gives no answer."), "aborted", id="silent"),
+        pytest.param(ServerError(1064, "syntax"), "closed", id="refusing"),
+        pytest.param([Result(((1, "OFF"),)), Result()], "closed", id="no GTIDs"),
+        pytest.param(KeyboardInterrupt(), "aborted", id="interrupted"),
+    ],
+)
+async def test_what_cannot_be_read_as_a_secondary_is_left(
+    hosts: tuple[str, ...], awaited: bool, first: Any, ended: str
+) -> None:
+    config = MySQLConfig(hosts=hosts[:2], reads="inspect", connect_timeout_s=30)
+    bad, good = config.endpoints
+    working = [Result(((1, "ON"),)), Result()]
+
+    def answer(endpoint: Endpoint, statements: tuple[Statement, ...]) -> Any:
+        return [] if not statements else first if endpoint == bad else working
+
+    driver: Any = scripted.Driver(answer)
+    connect = SECONDARY.connect_async if awaited else SECONDARY.connect
+    gone = SECONDARY.gone_async if awaited else SECONDARY.gone
+    topology = Topology((bad,))
+    with pytest.raises((NoSecondary, KeyboardInterrupt)) as caught:
+        await scripted.result_of(connect(config, driver, topology))
+    assert driver.opened[0].ended == ended
+    if not isinstance(first, KeyboardInterrupt):
+        assert len(caught.value.reasons) == 1  # type: ignore[union-attr]
+        assert await scripted.result_of(gone(config, driver, topology, bad)) is True
+    several = Topology((bad, good))
+    if isinstance(first, ConnectionLost):
+        several.failed(bad, first)
+        for _ in range(20):  # the silent one is tried last
+            assert (await scripted.result_of(connect(config, driver, several))).endpoint == good
+        assert several.secondaries() == (good, bad)
+        fresh = Topology((bad, good))
+        with pytest.raises(NoSecondary):
+            await scripted.result_of(connect(config, driver, fresh_one := Topology((bad,))))
+        assert fresh_one.limits(config, bad).connect_timeout_s < 30
+        assert fresh.limits(config, bad).connect_timeout_s == 30
+    driver.opened.clear()
+    assert await scripted.result_of(gone(config, driver, several, good)) is False
+    assert driver.opened[0].ended == "closed"
+    connection = await scripted.result_of(connect(config, driver, Topology((good,))))
+    assert not connection.closed
+    assert connection.server_version == "9.7.4"
+    assert set(driver.limits) == {2.0}
+
+
+async def test_a_secondary_that_turned_out_to_be_the_primary_is_known_as_such(hosts: tuple[str, ...]) -> None:
+    config = MySQLConfig(hosts=hosts, reads="inspect")
+    last = config.endpoints[-1]
+    driver: Any = scripted.Driver(lambda endpoint, statements: [Result(((0, "ON"),)), Result()] if statements else [])
+    topology = Topology(config.endpoints)
+    assert SECONDARY.gone(config, driver, topology, last)
+    assert topology.order()[0] == last

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import pytest
+from mysql.connector import errorcode
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect.servers import MEMBERS, NO_LONGER_WRITTEN, WRITES
@@ -12,6 +14,8 @@ from locus_mysql.drivers.interface import ConnectionLost, DriverError, Result, S
 from locus_mysql.engine.topology import (
     BRIEFLY_S,
     SUSPECTED_FOR_S,
+    NoPrimary,
+    NoSecondary,
     NotAMember,
     Topology,
     as_read_only,
@@ -99,6 +103,33 @@ def test_a_user_who_may_not_see_the_members_is_asked_no_more_about_them(topology
     assert not topology.asks_less_after(ServerError(1142, "denied"))
 
 
+@pytest.mark.parametrize("name", ["TABLEACCESS", "COLUMNACCESS", "SPECIFIC_ACCESS"])
+def test_any_missing_privilege_counts(topology: Topology, name: str) -> None:
+    assert topology.asks_less_after(ServerError(getattr(errorcode, f"ER_{name}_DENIED_ERROR"), "denied"))
+    assert not topology.members_are_told
+
+
+def test_the_log_tells_which_server_is_the_primary_once_and_that_it_is_another(
+    topology: Topology, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "locus_mysql.servers")
+    topology.is_primary(A)
+    topology.failed(A, SILENT)
+    topology.is_primary(A)
+    topology.is_primary(B)
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("INFO", "The primary is MySQL at a:3306."),
+        ("WARNING", "Calls moved to another primary: from MySQL at a:3306 to b:33."),
+    ]
+
+
+@pytest.mark.parametrize("kind", [NoPrimary, NoSecondary])
+def test_that_there_is_no_server_is_told_with_every_reason(kind: type[NoPrimary | NoSecondary]) -> None:
+    error = kind([SILENT, DriverError("It is gone.")])
+    assert str(error) == "no answer; It is gone"
+    assert error.reasons[0] is SILENT
+
+
 def answers(read_only: int, *members: tuple[int, str]) -> list[Result]:
     return [Result(rows=[(read_only,)]), Result(rows=members)]
 
@@ -126,6 +157,7 @@ def test_a_server_that_takes_writes_is_the_primary(told: list[Result]) -> None:
         (answers(0, (0, "OFFLINE")), NotAMember, "OFFLINE"),
         (answers(0, (1, "ERROR")), NotAMember, "ERROR"),
         (answers(0, (0, "UNREACHABLE"), (1, "ONLINE"), (0, "UNREACHABLE")), NotAMember, "cut off"),
+        (answers(0, (0, "UNREACHABLE"), (1, "ONLINE")), NotAMember, "cut off"),
     ],
 )
 def test_a_server_that_takes_none_or_is_outside_of_its_group_is_not(

@@ -50,14 +50,20 @@ def test_a_code_tells_its_own_error(values: list[float]) -> None:
     assert error <= norm
 
 
+@pytest.mark.parametrize("known", ["codes", "embeddings"])
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.usefixtures("arithmetic")
-def test_no_score_is_above_its_bound_and_bounds_fall(metric: Any) -> None:
+def test_no_score_is_above_its_bound_and_bounds_fall(metric: Any, known: str) -> None:
     @given(st.lists(vectors, min_size=1, max_size=12), vectors)
     def check(stored: list[list[float]], asked: list[float]) -> None:
         codes = CodeTable(5)
         coded = [encode_vector(values, 5) for values in stored]
         codes.fill([((b"n\0", b"%d" % place, 0), one.code) for place, one in enumerate(coded)])
+        if known == "embeddings" and codes.could_keep_embeddings:
+            codes.keep_embeddings()
+            for place, one in enumerate(coded):
+                codes.know((b"n\0", b"%d" % place, 0), one.embedding)
+            assert codes.knows_all
         query = Query(floats_of(asked, 5), metric)
         scores = query.scores([one.embedding for one in coded])
         ranked = list(codes.best(query))
@@ -74,8 +80,8 @@ def test_no_score_is_above_its_bound_and_bounds_fall(metric: Any) -> None:
 def test_a_table_is_what_was_put_and_not_removed() -> None:
     operation = st.tuples(st.sampled_from("ab"), st.integers(0, 9), st.none() | vectors)
 
-    @given(st.lists(operation, max_size=40))
-    def check(operations: list[tuple[str, int, list[float] | None]]) -> None:
+    @given(st.lists(operation, max_size=40), st.booleans())
+    def check(operations: list[tuple[str, int, list[float] | None]], keep: bool) -> None:
         codes, expected = CodeTable(5), {}
         for path, place, values in operations:
             key = (path.encode(), b"k", place)
@@ -85,6 +91,18 @@ def test_a_table_is_what_was_put_and_not_removed() -> None:
             else:
                 codes.put(key, encode_vector(values, 5).code)
                 expected[key] = values
+                if keep:
+                    codes.know(key, encode_vector(values, 5).embedding)
+            if keep and codes.could_keep_embeddings:
+                codes.keep_embeddings()
+        held = codes.embeddings(expected)
+        assert held == {key: encode_vector(expected[key], 5).embedding for key in expected.keys() & held.keys()}
+        lacking = codes.lacking(99)
+        if not codes.could_keep_embeddings and held:
+            assert held.keys() | set(lacking) == expected.keys()
+        for key in lacking:
+            codes.know(key, encode_vector(expected[key], 5).embedding)
+        assert codes.lacking(1) == []
         query = Query(floats_of([1, 2, 3, 4, 5], 5), "dot")
         assert {one.key for one in codes.best(query)} == expected.keys()
         for key, bound, _ in codes.best(query):

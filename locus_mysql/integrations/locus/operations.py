@@ -1,0 +1,404 @@
+"""What the checkpointers of Locus agents do, as generators that do no I/O."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
+
+from locus.core.messages import Role
+from locus.core.state import AgentState
+from locus.memory.retention import trim_messages
+
+from ...checkpoints.branching import ThreadBranched
+from ...checkpoints.coding.delta import Delta
+from ...checkpoints.conditions import Condition, Expected, expecting
+from ...checkpoints.memory import ThreadKey
+from ...checkpoints.new import Encoded, NewCheckpoint
+from ...checkpoints.operations import CheckpointOperations
+from ...checkpoints.records import HistoryEntry
+from ...checkpoints.rows import as_sql_time
+from ...checkpoints.searchable import joined
+from ...config import MySQLConfig
+from ...database.arguments import check_limit, check_thread_id
+from ...database.tenancy import Tenancy
+from ...dialect.checkpoints.dialect import CheckpointDialect
+from ...engine.counters import Counters
+from ...engine.logs import CONFLICTS, DAMAGE
+from ...engine.operation import Operation
+from ...errors import ConfigError, Conflict, CorruptCheckpoint, InvalidInput
+from .built_in import as_returned
+from .lines import Line, Lines, unstamped
+from .retention import FirstSaved, opened_at
+from .state_texts import decode_state, encode_agent
+
+T = TypeVar("T")
+
+#: Where a Locus run lists the saves of its turn that the turn's last save will supersede and delete. From
+#: ``locus.agent.runtime_loop.ITERATION_CHECKPOINTS_KEY`` of locus-sdk 3.0.1. Should another version use another name,
+#: those saves would be stored as lasting ones.
+ITERATION_CHECKPOINTS_KEY = "_locus_iteration_checkpoints"
+
+#: What becomes of a save when somebody else saved to the thread since the state was loaded.
+OnConflict: TypeAlias = Literal["keep", "raise", "branch"]
+
+#: In the metadata of a branch's checkpoints, the thread that it was branched off.
+BRANCHED_FROM_KEY = "branched_from"
+
+#: Longest beginning of a thread's id that the id of a branch has.
+_BRANCH_STEM = 495
+
+
+class LocusOperations:
+    """The checkpointer's operations: those of checkpoints, on Locus' states, with a tenant for each call.
+
+    Args:
+        config: The options.
+        tenant_of: Tells the tenant from a thread id.
+        message_retention: Exchanges older than this are dropped at every save.
+        stamp_messages: Whether messages are stamped with the time of their first save.
+        on_conflict: What becomes of a save when somebody else saved since the state was loaded.
+    """
+
+    def __init__(
+        self,
+        config: MySQLConfig,
+        tenant_of: Callable[[str], str] | None,
+        message_retention: timedelta | None,
+        stamp_messages: bool | None,
+        on_conflict: OnConflict = "keep",
+    ) -> None:
+        if on_conflict not in get_args(OnConflict):
+            raise ConfigError(f"on_conflict must be 'keep', 'raise' or 'branch', not {on_conflict!r:.50}.")
+        if message_retention is not None and message_retention <= timedelta(0):
+            raise ConfigError("message_retention must be positive.")
+        if message_retention is not None and stamp_messages is False:
+            raise ConfigError("message_retention needs stamps; leave stamp_messages out.")
+        self.config = config
+        self.tenancy = Tenancy(config.tenant, tenant_of)
+        self.message_retention = message_retention
+        self.stamps = message_retention is not None or bool(stamp_messages)
+        dialect = CheckpointDialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
+        self.schema = dialect.schema
+        self.checkpoints = CheckpointOperations(config, dialect)
+        self.on_conflict = on_conflict
+        self._lines = Lines()
+        self._first_saved = FirstSaved()
+
+    def count_in(self, counters: Counters) -> None:
+        """See `CountsCache.count_in`."""
+        self.checkpoints.counters = counters
+
+    def place(self, thread_id: str) -> ThreadKey:
+        """The key of a thread: its tenant and its id."""
+        check_thread_id(thread_id)
+        return self.tenancy.of(thread_id), thread_id
+
+    def prepare(self, state: AgentState, now: datetime | None = None) -> AgentState:
+        """A state as a save writes it: stamped and trimmed, if retention is in use."""
+        if not self.stamps:
+            return state
+        now = now or datetime.now(UTC)
+        state = self._first_saved.stamp(state, now)
+        if self.message_retention is not None:
+            state, _ = trim_messages(state, now - self.message_retention)
+        return state
+
+    def save(
+        self,
+        state: AgentState,
+        thread_id: str,
+        checkpoint_id: str | None = None,
+        metadata: dict[str, Any] | None = None,
+        *,
+        expected: Expected = None,
+    ) -> Operation[str]:
+        """Save an agent's state as the newest checkpoint of a thread. One round trip.
+
+        Args:
+            state: The state; what is loaded is equal to it.
+            thread_id: 1 to 512 characters, any but NUL; compared by code point.
+            checkpoint_id: 1 to 128 characters. A random one if None. If the thread has it, it moves to this state.
+            metadata: A dict of JSON values for queries, at most 65,536 bytes as JSON.
+            expected: The id of the checkpoint that must be the thread's newest, `NO_CHECKPOINT` if there must be none;
+                if it is not so, nothing is saved, whatever ``on_conflict`` says.
+
+        Returns:
+            The checkpoint's id.
+
+        Raises:
+            Conflict: The thread's newest checkpoint is not the one expected or, with ``on_conflict="raise"``, not the
+                one that this run loaded or saved last; the error names both.
+            TurnLost: The `turn` that the call is in is over.
+            InvalidInput: An argument cannot be stored exactly.
+            TenantUnknown: ``tenant_of`` named no tenant.
+            StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
+        """
+        key = self.place(thread_id)
+        superseded = state.metadata.get(ITERATION_CHECKPOINTS_KEY)
+        provisional = checkpoint_id is not None and isinstance(superseded, list) and checkpoint_id in superseded
+        if self.on_conflict == "keep":
+            new = self._new(self.prepare(state), checkpoint_id, metadata, provisional=provisional)
+            return (yield from self.checkpoints.save(*key, new, expecting(expected)))
+        line = self._lines.of(state, key)
+        new = self._new(self.prepare(unstamped(state)), checkpoint_id, metadata, provisional=provisional)
+        if line.branch is not None and expected is None:
+            return (yield from self._save_in_branch(line.branch, key, new, metadata))
+        condition = Condition(newest_token=line.newest) if expected is None else expecting(expected)
+        new = replace(new, token=os.urandom(16))
+        try:
+            saved = yield from self.checkpoints.save(*key, new, condition)
+        except Conflict as conflict:
+            if self.on_conflict == "raise" or expected is not None:
+                raise
+            return (yield from self._begin_branch(conflict, line, key, new, metadata))
+        self._lines.saved(line, key, cast(bytes, new.token))
+        return saved
+
+    def _begin_branch(
+        self, conflict: Conflict, line: Line, key: ThreadKey, new: NewCheckpoint, metadata: dict[str, Any] | None
+    ) -> Operation[str]:
+        """Save to a new thread, and go on there."""
+        _, thread_id = key
+        branch = f"{thread_id[:_BRANCH_STEM]}~{os.urandom(8).hex()}"
+        saved = yield from self._save_in_branch(branch, key, new, metadata)
+        self._lines.branched(line, key, branch)
+        warnings.warn(ThreadBranched(thread_id, branch, conflict.expected, conflict.newest), stacklevel=2)
+        CONFLICTS.warning("A save went into a new thread, as somebody else had saved to its own meanwhile.")
+        return saved
+
+    def _save_in_branch(
+        self, branch: str, key: ThreadKey, new: NewCheckpoint, metadata: dict[str, Any] | None
+    ) -> Operation[str]:
+        """Save to a thread that was branched off another, whose id stands in the metadata."""
+        tenant, thread_id = key
+        new = replace(new, metadata={**(metadata or {}), BRANCHED_FROM_KEY: thread_id}, token=None)
+        saved = yield from self.checkpoints.save(tenant, branch, new)
+        if new.checkpoint_id is not None:
+            self._lines.saved_in_branch(key, saved, branch)
+        return saved
+
+    def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[AgentState | None]:
+        """The state of a checkpoint, or of a thread's newest; None if there is none. One round trip.
+
+        Raises:
+            CorruptCheckpoint: One of its rows was changed or is gone, or what it holds is not an agent's state. The
+                error names the thread.
+        """
+        key = self.place(thread_id)
+        newest: bytes | None = None
+        if (
+            self.on_conflict != "keep" and checkpoint_id is not None
+        ):  # who goes back to an older checkpoint knows that newer ones exist
+            newest = yield from self.checkpoints.newest_token(*key)
+        row = yield from self.checkpoints.load_row(*key, checkpoint_id)
+        if row is None:
+            return None
+        found, token = row
+        if "messages" not in [log.name for log in found.logs]:  # else Locus would make an empty state of it
+            raise CorruptCheckpoint(f"What thread {thread_id!r} holds is not the state of an agent.")
+        state = decode_state(found.text(), thread_id)
+        if self.on_conflict == "keep":
+            return state
+        return self._lines.stamp(state, key, token if checkpoint_id is None else newest)
+
+    def list_checkpoints(self, thread_id: str, limit: int = 10) -> Operation[list[str]]:
+        """Ids of a thread's checkpoints, newest first."""
+        check_thread_id(thread_id)
+        return (yield from self.checkpoints.list_checkpoints(self.tenancy.of(thread_id), thread_id, limit))
+
+    def delete(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
+        """Delete a checkpoint, or a whole thread; True if there was one. Other checkpoints stay whole."""
+        tenant, _ = key = self.place(thread_id)
+        branch = None if checkpoint_id is None else self._lines.branch_of(key, checkpoint_id)
+        return (yield from self.checkpoints.delete(tenant, branch or thread_id, checkpoint_id))
+
+    def exists(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
+        """Whether a thread has this checkpoint, or any."""
+        check_thread_id(thread_id)
+        return (yield from self.checkpoints.exists(self.tenancy.of(thread_id), thread_id, checkpoint_id))
+
+    def search(self, query: str, limit: int = 10) -> Operation[list[dict[str, Any]]]:
+        """Checkpoints whose messages hold words of a query, best first, the newest of equals first.
+
+        A text belongs to the checkpoint that added it; system messages are left out, of long messages the first 10,000
+        characters count. Words under three letters and MySQL's stop words are not found. What an unfinished turn said
+        is found once the turn is finished. The score says which of the words a text holds, not how often; the rarer a
+        word is among the tenant's hits of this query, the more it counts.
+
+        Returns:
+            Dicts of ``thread_id``, ``checkpoint_id``, ``score``, ``snippet`` and ``created_at``, as ISO 8601 text.
+        """
+        hits = yield from self.checkpoints.search(self.tenancy.of(), query, limit)
+        return [as_returned(hit) for hit in hits]
+
+    def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
+        """Checkpoints whose metadata has this top-level key with a value that contains this one, newest first.
+
+        A list contains each of its elements, and lists of them; an object contains objects of some of its pairs; all
+        else contains what is equal to it, as JSON: MySQL's ``JSON_CONTAINS``.
+        """
+        found = yield from self.checkpoints.query_by_metadata(self.tenancy.of(), key, value, limit)
+        return [as_returned(info) for info in found]
+
+    def get_metadata(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[dict[str, Any] | None]:
+        """Id, metadata and time of a checkpoint, or of a thread's newest; None if there is none."""
+        check_thread_id(thread_id)
+        info = yield from self.checkpoints.get_metadata(self.tenancy.of(thread_id), thread_id, checkpoint_id)
+        return None if info is None else as_returned(info)
+
+    def vacuum(self, older_than_days: float = 30) -> Operation[int]:
+        """Remove the tenant's checkpoints older than this many days; returns how many.
+
+        A thread not saved to since goes whole; of others the newest checkpoint always stays. Runs thread by thread, so
+        writers wait for one thread at most.
+        """
+        return (yield from self.checkpoints.vacuum(self.tenancy.of(), older_than_days))
+
+    def copy_thread(self, source_thread_id: str, dest_thread_id: str) -> Operation[bool]:
+        """Copy a thread with all its checkpoints, on the server; False if there is none.
+
+        Raises:
+            ThreadExists: The destination has checkpoints; nothing was changed.
+            InvalidInput: The two threads belong to different tenants.
+        """
+        check_thread_id(source_thread_id)
+        check_thread_id(dest_thread_id)
+        tenant = self.tenancy.of(source_thread_id)
+        if self.tenancy.of(dest_thread_id) != tenant:
+            raise InvalidInput("A thread cannot be copied to another tenant.")
+        return (yield from self.checkpoints.copy_thread(tenant, source_thread_id, dest_thread_id))
+
+    def list_threads(self, limit: int = 100, pattern: str = "*", offset: int = 0) -> Operation[list[str]]:
+        """Ids of threads that match a glob (``*`` and ``?``), most recently saved first.
+
+        Args:
+            limit: At most this many.
+            pattern: The glob.
+            offset: Leave out this many first.
+        """
+        return (yield from self.checkpoints.list_threads(self.tenancy.of(), limit, pattern, offset))
+
+    def list_with_metadata(self, limit: int = 100) -> Operation[list[dict[str, Any]]]:
+        """The newest checkpoint of each thread, most recently saved first."""
+        found = yield from self.checkpoints.list_with_metadata(self.tenancy.of(), limit)
+        return [as_returned(info) for info in found]
+
+    def count(self, pattern: str = "*") -> Operation[int]:
+        """How many threads match a glob."""
+        return (yield from self.checkpoints.count(self.tenancy.of(), pattern))
+
+    def search_data(self, path: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
+        """Threads whose newest state holds a value under a top-level field, as MySQL's ``JSON_CONTAINS`` tells it.
+
+        Reads every thread's newest state until enough are found; for what is asked often, use metadata. States that are
+        damaged are left out, with a warning in the log.
+
+        Returns:
+            Dicts of ``thread_id``, ``checkpoint_id``, ``updated_at`` and ``data``, most recently saved first.
+        """
+        found = yield from self.checkpoints.search_data(self.tenancy.of(), path, value, limit)
+        return [as_returned(one) for one in found]
+
+    def get_disk_usage(self, thread_id: str | None = None) -> Operation[int]:
+        """Bytes that a thread, or all the tenant's threads, take on the server, indexes left out."""
+        usage = yield from self.checkpoints.get_disk_usage(self.tenancy.of(thread_id), thread_id)
+        return usage["total_bytes"]
+
+    def health_check(self) -> Operation[bool]:
+        """Whether the server answers and takes writes."""
+        health = yield from self.checkpoints.health_check()
+        return not health["read_only"]
+
+    def history(self, thread_id: str, limit: int = 100) -> Operation[list[HistoryEntry]]:
+        """A thread's checkpoints: id, parent's id, time, stored bytes and metadata; newest first."""
+        check_thread_id(thread_id)
+        return (yield from self.checkpoints.history(self.tenancy.of(thread_id), thread_id, limit))
+
+    def forget_tenant(self) -> Operation[int]:
+        """Delete all threads of the current tenant; returns how many checkpoints there were."""
+        return (yield from self.checkpoints.forget_tenant(self.tenancy.of()))
+
+    def purge_messages(
+        self, older_than: timedelta, *, thread_id: str | None = None, batch: int = 100
+    ) -> Operation[int]:
+        """Drop exchanges older than this from the tenant's checkpoints, also where nobody saves any more.
+
+        Every state that holds one is rewritten in place: ids, order, times and metadata stay. A thread is changed in
+        one transaction, or begun again if it is saved to meanwhile. Only messages stamped by a save are old: see
+        ``stamp_messages``, and ``locus.memory.retention.RetainedCheckpointer``.
+
+        Args:
+            older_than: The age past which an exchange is dropped.
+            thread_id: Only this thread.
+            batch: Threads looked up at a time.
+
+        Returns:
+            How many messages were dropped, over all checkpoints: one that three of them held counts three times.
+
+        Raises:
+            CorruptCheckpoint: The one thread asked for has a damaged row, and was left as it is. Of all threads, such
+                are passed over with a warning in the log.
+        """
+        if older_than <= timedelta(0):
+            raise InvalidInput("older_than must be positive.")
+        batch = check_limit(batch, "batch", 1)
+        cutoff = datetime.now(UTC) - older_than
+        if thread_id is not None:
+            check_thread_id(thread_id)
+            return (yield from self._purge_thread(self.tenancy.of(thread_id), thread_id, cutoff))
+        tenant = self.tenancy.of()
+        dropped = 0
+        after = ""
+        while True:
+            page = yield from self.checkpoints.threads_with_old_messages(tenant, cutoff, after, batch)
+            for found in page:
+                after = found
+                try:
+                    dropped += yield from self._purge_thread(tenant, found, cutoff)
+                except CorruptCheckpoint as error:
+                    DAMAGE.warning("Old messages of a damaged thread stay; at level DEBUG this logger says of which.")
+                    DAMAGE.debug("Old messages were not dropped: %s", error)
+            if len(page) < batch:
+                return dropped
+
+    def _purge_thread(self, tenant: str, thread_id: str, cutoff: datetime) -> Operation[int]:
+        dropped: dict[str, int] = {}
+
+        def trim(checkpoint_id: str, text: bytes) -> NewCheckpoint:
+            state, count = trim_messages(decode_state(text, thread_id), cutoff)
+            # Asked again after an answer was lost, it finds nothing left to drop.
+            dropped[checkpoint_id] = max(count, dropped.get(checkpoint_id, 0))
+            return self._new(state, None, None, provisional=False)
+
+        yield from self.checkpoints.rewrite_thread(tenant, thread_id, trim)
+        return sum(dropped.values())
+
+    def _new(
+        self,
+        state: AgentState,
+        checkpoint_id: str | None,
+        metadata: dict[str, Any] | None,
+        *,
+        provisional: bool,
+    ) -> NewCheckpoint:
+        def encode(memo: object) -> Encoded:
+            return encode_agent(state, memo)
+
+        def text(delta: Delta) -> tuple[str, bool]:
+            return text_of_messages(state, delta)
+
+        opened = opened_at(state)
+        return NewCheckpoint(
+            encode, text, checkpoint_id, metadata, provisional, None if opened is None else as_sql_time(opened)
+        )
+
+
+def text_of_messages(state: AgentState, delta: Delta) -> tuple[str, bool]:
+    """What the messages that a state adds say, without the system's; and whether the parent's go on."""
+    continues = "messages" in delta.news
+    added = state.messages[delta.news["messages"] if continues else 0 :]
+    return joined(message.content for message in added if message.content and message.role != Role.SYSTEM), continues

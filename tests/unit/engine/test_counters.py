@@ -1,0 +1,54 @@
+"""What an engine counts."""
+
+from __future__ import annotations
+
+from locus_mysql.drivers.interface import Traffic
+from locus_mysql.engine.counters import Counters, PoolState
+
+
+class Connection:
+    def __init__(self) -> None:
+        self.traffic: Traffic | None = Traffic(round_trips=1, sent_bytes=20, received_bytes=300)
+
+
+def test_traffic_is_added_once_and_that_of_a_driver_that_counts_none_is_left_out() -> None:
+    counters, connection = Counters(), Connection()
+    for _ in range(2):
+        counters.add(connection)
+    counters.add(object())
+    assert counters.total == Traffic(1, 20, 300)
+    connection.traffic = Traffic(2, 3, 4)
+    counters.add(connection)
+    assert counters.total == Traffic(3, 23, 304)
+
+
+def test_events_are_counted_from_nothing_and_anew_in_a_child() -> None:
+    def counted() -> tuple[int, ...]:
+        return (
+            counters.opened,
+            counters.lost,
+            counters.retries,
+            *(counters.looked_up(cache, hit=hit) for cache in ("one", "other") for hit in (True, False)),
+        )
+
+    counters = Counters()
+    assert counted() == (0,) * 7
+    counters.open_one()
+    counters.lose(2)
+    counters.retry()
+    counters.retry()
+    counters.retry()
+    for hits, cache in ((4, "one"), (6, "other")):
+        for _ in range(hits):
+            counters.look_up(cache, hit=True)
+        for _ in range(hits + 1):
+            counters.look_up(cache, hit=False)
+    assert counted() == (1, 2, 3, 4, 5, 6, 7)
+    counters.begin_in_child()
+    assert counted() == (0,) * 7
+    assert counters.total == Traffic()
+
+
+def test_states_of_pools_add_up() -> None:
+    assert PoolState() == PoolState(0, 0, 0)
+    assert PoolState(5, 3, 1) + PoolState(50, 30, 10) == PoolState(55, 33, 11)
