@@ -48,7 +48,16 @@ _HOMES = {
 }
 
 #: What needs the Locus SDK.
-_OF_LOCUS = frozenset({"MySQLCheckpointer", "SyncMySQLCheckpointer", "mysql_checkpointer", "register"})
+_OF_LOCUS = frozenset(
+    {
+        "MySQLCheckpointer",
+        "MySQLMemory",
+        "SyncMySQLCheckpointer",
+        "SyncMySQLMemory",
+        "mysql_checkpointer",
+        "register",
+    }
+)
 
 __all__ = [
     "NO_CHECKPOINT",

@@ -105,3 +105,20 @@ def test_every_error_is_of_one_family() -> None:
 
     for name, kind in inspect.getmembers(errors, inspect.isclass):
         assert issubclass(kind, locus_mysql.LocusMySQLError), name
+
+
+def test_what_needs_locus_says_so_where_it_is_not_installed() -> None:
+    told = run(
+        "import json, sys, locus_mysql\n"
+        "sys.modules['locus'] = None\n"
+        "told = {}\n"
+        f"for name in {sorted(OF_LOCUS)!r}:\n"
+        "    try: getattr(locus_mysql, name)\n"
+        "    except Exception as error: told[name] = f'{type(error).__name__}: {error}'\n"
+        "print(json.dumps(told))\n"
+    )
+    assert told == {
+        name: f"LocusMissing: locus_mysql.{name} needs the Locus SDK, which is not installed. "
+        "Run pip install 'locus-mysql[locus]'."
+        for name in OF_LOCUS
+    }

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias, cast
 
 from ...dialect.memu.conditions import Condition, equals, is_one_of
 from ...dialect.statement import Param
-from ...drivers.interface import Row
-from ...engine.operation import Batch, Duplicate, Operation, Outdated
+from ...engine.operation import Duplicate, Operation, Outdated
 from ...errors import InvalidInput, NotFound
 from ...memories.arguments import check_count, encode_value
 from ...memories.vectors.coding import decode_vector
@@ -19,8 +17,8 @@ from ...memories.vectors.numeric import say_if_missing
 from ...memories.vectors.scoring import Query
 from .embeddings import decode_embedding, dims_of, encode_embedding
 from .operations import MemuStore, RecordOperations, id_of, text_of
-from .ranking import Embedded, Pool, nearest, salience_factor
 from .records import MemoryItem, content_hash
+from .searching import SearchingOperations
 
 Ranking: TypeAlias = Literal["similarity", "salience"]
 
@@ -29,12 +27,6 @@ TOOL_KEYS = ("when_to_use", "metadata", "tool_calls")
 
 #: As much of a ``ref_id`` as is indexed.
 REF_INDEXED = 128
-
-#: Of so many known embeddings it is asked whether they have changed before it is asked what.
-FINGERPRINTED = 500
-
-#: Beyond that nothing decays; whole numbers have no end, floats have.
-LONGEST_DECAY_DAYS = 1e300
 
 _HASH = re.compile("[0-9a-f]{16}")
 
@@ -48,6 +40,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
 
     def __init__(self, store: MemuStore) -> None:
         super().__init__(store, "items", MemoryItem)
+        self._searching = SearchingOperations(store)
 
     def get_item(self, item_id: str) -> Operation[MemoryItem | None]:
         """An item, or None.
@@ -257,48 +250,8 @@ class ItemOperations(RecordOperations[MemoryItem]):
         say_if_missing()
         query = Query(decode_vector(raw), "cosine")
         if ranking == "similarity":
-            pool = yield from self._known(len(query.values), condition)
-            return nearest(query, pool, None, wanted)
-        pool, rows, now = yield from self._pool(len(query.values), condition, salience=True)
-        decay_days = min(recency_decay_days, LONGEST_DECAY_DAYS)
-        factors = {cast(str, id): salience_factor(count, last, now, decay_days) for id, _, _, count, last in rows}
-        return nearest(query, pool, factors, wanted)
-
-    def _known(self, dims: int, condition: Condition) -> Operation[Pool]:
-        """The embeddings that fulfil a condition; of many, first only whether they are those that are known."""
-        known = self.store.pools.get((dims, condition))
-        if known is not None and len(known.ids) >= FINGERPRINTED:
-            (found,) = yield Batch.of(self.store.sql.fingerprint(self.tenant, dims, condition))
-            if tuple(map(int, cast(tuple[int, int, int], found.rows[0]))) == known.fingerprint:
-                return known
-        pool, _, _ = yield from self._pool(dims, condition, salience=False)
-        return pool
-
-    def _pool(
-        self, dims: int, condition: Condition, *, salience: bool
-    ) -> Operation[tuple[Pool, Sequence[Row], datetime]]:
-        """The embeddings that fulfil a condition, the rows they were told by, and the server's time."""
-        sql, key = self.store.sql, (dims, condition)
-        known = self.store.pools.get(key)
-        marks = sql.marks(self.tenant, dims, condition, embeddings=known is None, salience=salience)
-        clock, found = yield Batch((sql.now(), marks), atomic=False)
-        now = cast(datetime, clock.rows[0][0]).replace(tzinfo=UTC)
-        rows = [row for row in found.rows if row[1] is not None]  # one without a mark was not written by this package
-        if known is None:
-            pool = Pool.of(dims, [cast(Embedded, (row[0], row[1], row[2])) for row in rows])
-        else:
-            places = known.places
-            new = [cast(str, row[0]) for row in rows if places.get(cast(str, row[0]), (0, None))[1] != row[1]]
-            if not new and len(rows) == len(places):
-                return known, rows, now
-            fresh: list[Embedded] = []
-            if new:
-                answers = yield Batch(sql.embeddings(self.tenant, dims, new), atomic=False)
-                fresh = [cast(Embedded, row) for answer in answers for row in answer.rows]
-            changed = set(new)
-            pool = known.changed(dims, [cast(str, row[0]) for row in rows if row[0] not in changed], fresh)
-        self.store.pools.put(key, pool)
-        return pool, rows, now
+            return (yield from self._searching.by_similarity(query, condition, wanted))
+        return (yield from self._searching.by_salience(query, condition, wanted, recency_decay_days))
 
     def _update(self, id: str, values: Mapping[str, Param], texts: Mapping[str, str]) -> Operation[Sequence[Any]]:
         read = self.store.sql.list(self.role, self.tenant, equals("id", id))

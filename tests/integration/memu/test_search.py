@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.integrations.memu import items, ranking
+from locus_mysql.integrations.memu import ranking, searching
 from locus_mysql.memories.vectors import scoring
 
 from .conftest import ADA, ALL_SIDES, BOB, AnyMemu, Make, side_name
@@ -64,7 +64,7 @@ async def change(memu: AnyMemu, chance: random.Random) -> None:
 async def test_searches_of_one_process_see_what_another_changes(
     make_memu: Make, numpy: bool, fingerprinted: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(items, "FINGERPRINTED", fingerprinted)
+    monkeypatch.setattr(searching, "FINGERPRINTED", fingerprinted)
     if not numpy:
         monkeypatch.setattr(ranking, "np", None)
         monkeypatch.setattr(scoring, "np", None)
@@ -77,8 +77,8 @@ async def test_searches_of_one_process_see_what_another_changes(
         where = chance.choice([None, ADA, BOB, {"memory_type": "event"}, {"user_id__in": ["ada", "bob"]}])
         query, wanted = vector(chance), chance.choice([1, 3, 100])
         there = (await other.memory_item_repo.list_items(where)).values()
-        for searching in (one, other):
-            found = await searching.memory_item_repo.vector_search_items(query, wanted, where)
+        for asked in (one, other):
+            found = await asked.memory_item_repo.vector_search_items(query, wanted, where)
             assert same(found, expected(query, there, wanted)), turn
 
 

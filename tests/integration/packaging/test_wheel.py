@@ -59,7 +59,14 @@ def test_commands_for_development_name_the_checkout(
     assert done.stderr.count("\n") == 1
 
 
-OF_LOCUS = ["MySQLCheckpointer", "SyncMySQLCheckpointer", "mysql_checkpointer", "register"]
+OF_LOCUS = [
+    "MySQLCheckpointer",
+    "MySQLMemory",
+    "SyncMySQLCheckpointer",
+    "SyncMySQLMemory",
+    "mysql_checkpointer",
+    "register",
+]
 
 NAME_THE_EXTRA = """
 import sys, locus_mysql
