@@ -19,6 +19,8 @@ from locus_mysql.errors import ConfigError, InvalidInput
 from ..checkpoints.conftest import ALL_SIDES, SIDES, raw, side_name, sql  # noqa: F401 - fixtures
 from ..conftest import MakeConfig
 
+pytestmark = pytest.mark.kept_tables("memories")
+
 Make: TypeAlias = Callable[..., Any]
 ADA = ("users", "ada")
 
