@@ -19,16 +19,21 @@ from locus_mysql.development.local_server import LocalServer
 
 from .connecting import connect
 from .drivers_under_test import ASYNC_DRIVERS, SYNC_DRIVERS
+from .kept_schemas import KeptSchemas
 from .proxy import WireProxy
 
 MakeConfig: TypeAlias = Callable[..., MySQLConfig]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have one process run all tests with the durable server, as each such server takes 600 MB of memory."""
+    """Have one process run all tests with the durable server, as each such server takes 600 MB of memory.
+
+    What takes long comes first, so that no process is left with it at the end.
+    """
     for item in items:
         if "own_server" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("own_server"))
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(scope="session")
@@ -60,13 +65,28 @@ def run_sql(server: pymysql.Connection[Any]) -> Callable[..., tuple[Any, ...]]:
     return run
 
 
+@pytest.fixture(scope="session")
+def kept_schemas(server_dsn: str, server: pymysql.Connection[Any]) -> Iterator[KeptSchemas]:
+    """For tests marked ``kept_tables``."""
+    kept = KeptSchemas(MySQLConfig(dsn=server_dsn), server)
+    yield kept
+    kept.drop()
+
+
 @pytest.fixture
-def database(run_sql: Callable[..., object]) -> Iterator[str]:
-    """A new, empty schema."""
-    name = f"locus_test_{secrets.token_hex(8)}"
-    run_sql(f"CREATE DATABASE {name}")
+def database(request: pytest.FixtureRequest, run_sql: Callable[..., object]) -> Iterator[str]:
+    """A schema of the test's own: new and empty, or with the empty tables that its mark ``kept_tables`` names."""
+    marker = request.node.get_closest_marker("kept_tables")
+    if marker is None or not marker.args:
+        name = f"locus_test_{secrets.token_hex(8)}"
+        run_sql(f"CREATE DATABASE {name}")
+        yield name
+        run_sql(f"DROP DATABASE {name}")
+        return
+    kept: KeptSchemas = request.getfixturevalue("kept_schemas")
+    name = kept.lend(marker.args)
     yield name
-    run_sql(f"DROP DATABASE {name}")
+    kept.take_back(name, marker.args)
 
 
 @pytest.fixture

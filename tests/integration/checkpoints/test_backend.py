@@ -20,6 +20,8 @@ from locus_mysql.errors import ConfigError
 from .conftest import ALL_SIDES, Make, RunSQL, side_name
 from .test_store import conversation
 
+pytestmark = pytest.mark.kept_tables("current")
+
 
 @pytest.mark.parametrize("side", ALL_SIDES, ids=side_name)
 async def test_there_is_one_current_state_for_each_id(backend: Any, make_backend: Make) -> None:

@@ -17,6 +17,8 @@ from locus_mysql.errors import CorruptCheckpoint
 
 from .conftest import Make, RunSQL
 
+pytestmark = pytest.mark.kept_tables("dicts")
+
 #: Two rows that follow or build on each other, or on themselves or on a later one, in a thread of rows 1 to 8.
 CIRCLES = {
     "parents": "parent_seq = CASE seq WHEN 2 THEN 4 ELSE parent_seq END",
@@ -213,6 +215,7 @@ def _lineage(sql: RunSQL, seq: int) -> set[int]:
     return lineage
 
 
+@pytest.mark.kept_tables("current", "dicts")
 class TestOneAmongOthers:
     async def test_a_damaged_row_does_not_keep_others_from_being_found(
         self, make_store: Make, make_backend: Make, sql: RunSQL, caplog: pytest.LogCaptureFixture
@@ -261,6 +264,7 @@ class TestOneAmongOthers:
         assert "secret" not in caplog.text
 
 
+@pytest.mark.kept_tables  # none: deleted rows that are not purged yet would be read
 class TestHistory:
     @pytest.fixture
     def handler_reads(self, raw: pymysql.Connection[Any]) -> Any:
@@ -297,6 +301,7 @@ class TestHistory:
         assert [one["parent_id"] for one in await store.history("t", 1)] == ["5"]
 
 
+@pytest.mark.kept_tables  # none: full-text indexes remember the words of deleted rows
 class TestScores:
     async def test_other_tenants_have_no_part_in_them(self, make_store: Make) -> None:
         mine, theirs = make_store(tenant="mine"), make_store(tenant="theirs")

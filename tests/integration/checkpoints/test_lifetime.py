@@ -14,6 +14,8 @@ from ..proxy import WireProxy
 from .conftest import Make, RunSQL
 from .test_store import conversation
 
+pytestmark = pytest.mark.kept_tables("dicts")
+
 Age = Callable[..., None]
 Expire = Callable[[str], None]
 

@@ -11,6 +11,8 @@ from locus_mysql.dialect.checkpoints.loading import CHAIN_ROWS, SINCE_ROWS
 
 from .conftest import Make, RunSQL
 
+pytestmark = pytest.mark.kept_tables("dicts")
+
 
 def grown(state: dict[str, Any], turn: int) -> dict[str, Any]:
     """The state one turn later, as an agent's grows: messages are added, the steps are this turn's."""

@@ -15,6 +15,8 @@ from locus_mysql.errors import InvalidInput
 from ..conftest import MakeConfig
 from .conftest import ALL_SIDES, Make, RunSQL, side_name
 
+pytestmark = pytest.mark.kept_tables("dicts")
+
 ODD_STATE: dict[str, Any] = {
     "zebra": 1,
     "apple": [1, 2.5, -0.0, True, None, "ä😀中\u0000\u001e'\"\\%s", {"z": 1, "a": [[], {}]}],

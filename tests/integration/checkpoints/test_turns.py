@@ -23,6 +23,8 @@ from ..proxy import WireProxy
 from ..test_concurrent_writers import DEADLINE_S, PROCESSES
 from .conftest import Make, RunSQL
 
+pytestmark = pytest.mark.kept_tables("dicts")
+
 SHORT_S = 0.5
 
 

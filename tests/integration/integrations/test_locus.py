@@ -29,6 +29,8 @@ from ..connecting import connect
 from ..drivers_under_test import ASYNC_DRIVERS
 from ..soundness import assert_sound
 
+pytestmark = pytest.mark.kept_tables("agents")
+
 RunSQL = Callable[..., Any]
 
 
@@ -340,6 +342,7 @@ class TestContract:
             assert checkpointer.health_check() is True
             assert all(dataclasses.asdict(checkpointer.capabilities).values())
 
+    @pytest.mark.kept_tables  # none: it looks whether any were made
     def test_an_agent_refuses_the_synchronous_twin_before_anything_is_done(
         self, make_config: MakeConfig, run_sql: RunSQL, database: str
     ) -> None:

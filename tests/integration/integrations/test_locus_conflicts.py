@@ -23,6 +23,8 @@ from locus_mysql.integrations.locus.lines import STAMP_KEY
 from ..conftest import MakeConfig
 from ..proxy import WireProxy
 
+pytestmark = pytest.mark.kept_tables("agents")
+
 NINE = 9
 
 #: A checkpointer of one side, each of whose methods is awaited.

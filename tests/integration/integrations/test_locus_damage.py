@@ -18,6 +18,8 @@ from locus_mysql.errors import CorruptCheckpoint
 from ..checkpoints.conftest import SIDES, Awaitable, side_name
 from ..conftest import MakeConfig
 
+pytestmark = pytest.mark.kept_tables("agents")
+
 MONTH = timedelta(days=30)
 
 

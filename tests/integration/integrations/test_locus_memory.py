@@ -20,6 +20,8 @@ from locus_mysql.memories import nearest
 from ..checkpoints.conftest import ALL_SIDES, SIDES, raw, side_name, sql  # noqa: F401 - fixtures
 from ..conftest import MakeConfig
 
+pytestmark = pytest.mark.kept_tables("memories")
+
 Make: TypeAlias = Callable[..., Any]
 ADA = ("users", "ada")
 

@@ -221,12 +221,8 @@ class Stage:
         self._loop = asyncio.new_event_loop()
         self._looping = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._looping.start()
-        backend = self.store("backend", ddl_mode="create").store
-        self._looker = self.store(ddl_mode="create").store
-        for one in (backend, self._looker):  # makes the tables
-            outcome = one.count()
-            if self._way == "async":
-                self._await(outcome)
+        self._kinds: set[str] = set()
+        self._looker = self.store().store
 
     def store(self, kind: str = "store", **options: Any) -> Process:
         """Another process's store.
@@ -235,9 +231,19 @@ class Stage:
             kind: ``store`` or ``backend``.
             options: Of the configuration. With ``pipeline=False`` each statement is a packet.
         """
+        if kind not in self._kinds:
+            self._kinds.add(kind)
+            self._make_tables(kind)
         config = self._make_config(**{"driver": self._driver, "ssl_mode": "DISABLED", "ddl_mode": "off", **options})
         self._stores.append(_CLASSES[kind, self._way](config))
         return Process(self, self._stores[-1])
+
+    def _make_tables(self, kind: str) -> None:
+        config = self._make_config(driver=self._driver, ssl_mode="DISABLED")
+        self._stores.append(_CLASSES[kind, self._way](config))
+        outcome = self._stores[-1].count()
+        if self._way == "async":
+            self._await(outcome)
 
     def afresh(self, method: str, *args: Any) -> Any:
         """What a process that has just begun gets from a call. It takes no turns, so it must not need a lock."""

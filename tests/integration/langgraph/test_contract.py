@@ -35,6 +35,8 @@ from ..conftest import EVERY_SIDE, ONE_OF_EACH, MakeConfig
 from .conftest import OpenSaver
 from .graphs import asking, chat
 
+pytestmark = pytest.mark.kept_tables("versions")
+
 RunSQL = Callable[..., tuple[Any, ...]]
 
 every_side = pytest.mark.parametrize("side", EVERY_SIDE)
@@ -436,6 +438,7 @@ def test_synchronous_methods_of_the_asynchronous_saver_need_a_loop(make_config: 
         AsyncMySQLSaver(make_config()).get_tuple(CONFIG)
 
 
+@pytest.mark.kept_tables  # none
 async def test_savers_come_from_a_connection_string_and_make_their_tables(
     make_config: MakeConfig, server_dsn: str, database: str, run_sql: RunSQL
 ) -> None:

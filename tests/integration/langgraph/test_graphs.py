@@ -16,6 +16,8 @@ from ..conftest import EVERY_SIDE, ONE_OF_EACH
 from .conftest import OpenSaver
 from .graphs import asking, chat, fan_out, nested, steps
 
+pytestmark = pytest.mark.kept_tables("versions")
+
 every_side = pytest.mark.parametrize("side", EVERY_SIDE)
 one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
 durabilities = pytest.mark.parametrize("durability", ["sync", "async", "exit"])

@@ -23,6 +23,8 @@ from ..drivers_under_test import ASYNC_DRIVERS
 from ..proxy import WireProxy
 from ..test_cli import dsn_of
 
+pytestmark = pytest.mark.kept_tables("memories")
+
 RunSql = Callable[..., tuple[Any, ...]]
 DEADLINE_S = 120.0
 TABLES = {
@@ -371,6 +373,7 @@ def test_an_item_that_cannot_be_read_is_named_and_left_out(
     assert main(["memory", "import", str(file), "--tenant", "acme"]) == 0
 
 
+@pytest.mark.kept_tables  # none
 def test_an_export_without_tables_says_so(
     config: MySQLConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

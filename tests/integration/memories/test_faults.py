@@ -16,6 +16,8 @@ from ..conftest import MakeConfig
 from ..proxy import WireProxy
 from .conftest import AnyMemories, Make
 
+pytestmark = pytest.mark.kept_tables("memories")
+
 ADA = ("users", "ada")
 
 

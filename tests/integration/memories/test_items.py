@@ -13,6 +13,8 @@ from locus_mysql.memories.puts import Put
 
 from .conftest import ALL_SIDES, Make, side_name
 
+pytestmark = pytest.mark.kept_tables("memories")
+
 ADA = ("users", "ada")
 
 #: Namespaces that differ by case, accents, wildcards of LIKE, blanks, or only as one text.

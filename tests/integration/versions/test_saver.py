@@ -17,6 +17,8 @@ from ..conftest import EVERY_SIDE, ONE_OF_EACH, AnyStore, MakeConfig
 from ..proxy import WireProxy
 from .conftest import OpenSaver
 
+pytestmark = pytest.mark.kept_tables("versions")
+
 State = dict[str, Any]
 RunSQL = Callable[..., tuple[Any, ...]]
 
