@@ -77,7 +77,7 @@ def _store(proxy: CountingProxy) -> Iterator[SyncMemoryStore]:
 
 
 def _fill(store: SyncMemoryStore, size: int) -> None:
-    """Items with embeddings, all of whose text is indexed; the store then has their codes."""
+    """Items with embeddings, all of whose text is indexed; the store then has their codes, and keeps them."""
     vectors = clustered(size, DIMS)
     for start in range(0, size, BATCH):
         store.put_batch(
@@ -85,7 +85,8 @@ def _fill(store: SyncMemoryStore, size: int) -> None:
             for n in range(start, start + BATCH)
         )
     store.search(EVERYWHERE, query="seldom")
-    store.search(EVERYWHERE, embedding=QUERY, exact=True)
+    for _ in range(2):
+        store.search(EVERYWHERE, embedding=QUERY, exact=True)
 
 
 def _fact(number: int) -> str:
