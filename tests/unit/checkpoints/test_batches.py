@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Generator, Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -222,7 +222,9 @@ def test_a_save_that_prunes_several_sweeps(affected: int, swept: bool) -> None:
     batch = next(operation)
     results = answer(batch, unname_older=Result(affected=affected))
     if swept:
-        assert names(operation.send(results)) == "lock guard sweep sweep_2"
+        sweeping = operation.send(results)
+        assert names(sweeping) == "lock guard sweep sweep_2"
+        assert len(params(sweeping, "lock")[2]) == 16
         done(operation, answer(batch))
     else:
         done(operation, results)
@@ -922,7 +924,7 @@ def save_to(ops: CheckpointOperations, thread_id: str) -> None:
 def test_a_vacuum_goes_on_as_long_as_there_are_full_pages() -> None:
     threads = [(f"t{number:03}", 0) for number in range(cleaning.PAGE)]
     server = Server(
-        orphaned=[[("x",)] * cleaning.PAGE, []],
+        orphaned=[[("x",)] * cleaning.PAGE, [("y",)]],
         expired=[[("tenant", "x")] * cleaning.PAGE, [("tenant", "x")]],
         threads_before=[threads, [("last", 0)]],
         count_named=[[(1,)]] * (cleaning.PAGE + 1),
@@ -931,8 +933,17 @@ def test_a_vacuum_goes_on_as_long_as_there_are_full_pages() -> None:
     assert server.run(operations().vacuum("tenant")) == 2 * (cleaning.PAGE + 1)
     assert [after for _, _, after, _ in server.params("threads_before")] == ["", threads[-1][0]]
     assert {age for _, age, _, _ in server.params("threads_before")} == {30 * 86_400_000_000}
-    assert len(server.params("adopt")) == cleaning.PAGE
+    assert len(server.params("adopt")) == cleaning.PAGE + 1
     assert len(server.params("lock_idle")) == cleaning.PAGE + 1
+
+
+def test_threads_with_old_messages_are_told_by_their_ids() -> None:
+    server = Server(threads_with_old_messages=[[("a", 1), ("b", 2)]])
+    assert server.run(operations().threads_with_old_messages("tenant", datetime(2026, 1, 1, tzinfo=UTC), "", 5)) == [
+        "a",
+        "b",
+    ]
+    assert server.params("threads_with_old_messages") == [("tenant", "2026-01-01 00:00:00.000000", "", 5)]
 
 
 def test_a_tenant_is_forgotten_thread_by_thread_until_there_is_none() -> None:

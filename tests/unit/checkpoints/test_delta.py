@@ -301,6 +301,19 @@ def test_what_is_the_same_takes_no_space_and_what_has_little_in_common_stands_by
     assert b'"t":0' in delta_of({"a": 1}).payload
 
 
+def test_what_is_new_is_told_from_the_parent_where_another_state_is_the_base() -> None:
+    table, lineage = Table(), ()
+    for count in (20, 21, 22):
+        parent = lineage[:1]
+        messages = [message(number) for number in range(count)]
+        delta, lineage = table.save({"messages": messages, **({"none": []} if count < 22 else {})}, lineage)
+    assert delta.base is not None
+    assert delta.base.seq == 1
+    assert (delta.parent,) == parent
+    assert delta.news == {"messages": 21}
+    assert delta.discontinued == set()  # what was empty is not missed
+
+
 def test_an_item_changed_in_place_is_noticed() -> None:
     table, lineage = Table(), ()
     state: State = {"messages": [message(number) for number in range(20)]}

@@ -400,6 +400,7 @@ async def test_a_user_who_may_not_see_the_group_is_asked_less(hosts: tuple[str, 
     connection = await scripted.result_of(connect(config, driver, topology))
     assert not connection.closed
     assert [statements for _, statements in driver.asked] == [(READS, MEMBERS), (READS,)]
+    assert len({host for host, _ in driver.asked}) == 1
     assert not topology.members_are_told
 
 
