@@ -19,6 +19,7 @@ from locus_mysql.checkpoints import saving
 from locus_mysql.checkpoints.operations import CheckpointOperations
 from locus_mysql.integrations.locus import operations as locus
 from locus_mysql.memories import nearest
+from locus_mysql.memories.vectors.cache import VectorCache
 
 Figures = Mapping[str, float]
 
@@ -150,7 +151,7 @@ def test_a_missing_index_fails(server_dsn: str, monkeypatch: pytest.MonkeyPatch)
 def test_searches_by_meaning_that_fetch_too_much_fail(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memories, "SIZES", (600,))
     assert failures("memories", lambda: memories.figures(server_dsn)) == set()
-    monkeypatch.setattr(nearest, "READ_BESIDE", 100)
+    monkeypatch.setattr(VectorCache, "fits_embeddings", lambda *_: False)
     monkeypatch.setattr(nearest, "NAMESPACES_ASKED", 0)
     assert failures("memories", lambda: memories.figures(server_dsn), passes=1) >= {
         "rows read, search by meaning, warm, 600 items",
