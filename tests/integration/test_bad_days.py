@@ -22,6 +22,8 @@ from .conftest import EVERY_SIDE, ONE_OF_EACH, MakeConfig, OpenStore
 from .connecting import connect
 from .drivers_under_test import ASYNC_DRIVERS
 
+pytestmark = pytest.mark.slow
+
 RunSQL = Callable[..., tuple[Any, ...]]
 LockThread = Callable[[MySQLConfig, str], "Rival"]
 State = dict[str, Any]

@@ -16,6 +16,8 @@ from locus_mysql import MySQLConfig, SyncCheckpointStore
 
 from .conftest import ONE_OF_EACH, MakeConfig, OpenStore
 
+pytestmark = pytest.mark.slow
+
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["pytest", "pymysql", "mysql.connector", "tests.integration.test_concurrent_writers"])
 DEADLINE_S = 180.0

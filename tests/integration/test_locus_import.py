@@ -20,6 +20,8 @@ from locus_mysql.integrations.locus.operations import LocusOperations
 
 from .conftest import MakeConfig
 
+pytestmark = pytest.mark.slow
+
 RunSql = Callable[..., tuple[Any, ...]]
 
 

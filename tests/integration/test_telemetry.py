@@ -216,6 +216,8 @@ import json, sys, time
 
 from locus_mysql import SyncCheckpointStore
 
+pytestmark = pytest.mark.slow
+
 mode, dsn = sys.argv[1:]
 store = SyncCheckpointStore(dsn, driver="pymysql")
 wanted = [store.database.telemetry.wanted]

@@ -17,7 +17,7 @@ from locus_mysql.errors import CorruptCheckpoint
 
 from .conftest import Make, RunSQL
 
-pytestmark = pytest.mark.kept_tables("dicts")
+pytestmark = [pytest.mark.kept_tables("dicts"), pytest.mark.slow]
 
 #: Two rows that follow or build on each other, or on themselves or on a later one, in a thread of rows 1 to 8.
 CIRCLES = {

@@ -197,6 +197,7 @@ class TestVacuum:
         assert await store.list_threads() == ["t100"]
         assert await store.list_checkpoints("t100") == ["fresh"]
 
+    @pytest.mark.slow
     async def test_a_thousand_deleted_ancestors_are_no_hindrance(self, store: Any, age: Age, sql: RunSQL) -> None:
         await store.save("t", {"n": 0}, "first")
         for turn in range(1_100):

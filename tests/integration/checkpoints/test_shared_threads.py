@@ -11,7 +11,7 @@ from locus_mysql.dialect.checkpoints.loading import CHAIN_ROWS, SINCE_ROWS
 
 from .conftest import Make, RunSQL
 
-pytestmark = pytest.mark.kept_tables("dicts")
+pytestmark = [pytest.mark.kept_tables("dicts"), pytest.mark.slow]
 
 
 def grown(state: dict[str, Any], turn: int) -> dict[str, Any]:

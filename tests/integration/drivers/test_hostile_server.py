@@ -15,6 +15,8 @@ from ..proxy import WireProxy
 from .conftest import Connect
 from .sides import Side
 
+pytestmark = pytest.mark.slow
+
 #: Limits in these tests, and what no call may take, in seconds. A byte comes every 0.05 s.
 LIMIT_S = 0.4
 NEVER_S = 30.0

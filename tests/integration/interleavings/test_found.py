@@ -12,6 +12,8 @@ from locus_mysql.errors import ThreadExists
 
 from .stage import DEADLINE_S, Call, Process, Stage
 
+pytestmark = pytest.mark.slow
+
 State = dict[str, Any]
 CheckTables = Callable[[], None]
 

@@ -24,6 +24,8 @@ from .graphs import asking, chat, fan_out, nested, steps
 from .published import working_on_mysql_9
 from .test_contract import checkpoint, logging
 
+pytestmark = pytest.mark.slow
+
 RunSQL = Callable[..., tuple[Any, ...]]
 
 

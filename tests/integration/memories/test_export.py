@@ -23,7 +23,7 @@ from ..drivers_under_test import ASYNC_DRIVERS
 from ..proxy import WireProxy
 from ..test_cli import dsn_of
 
-pytestmark = pytest.mark.kept_tables("memories")
+pytestmark = [pytest.mark.kept_tables("memories"), pytest.mark.slow]
 
 RunSql = Callable[..., tuple[Any, ...]]
 DEADLINE_S = 120.0

@@ -20,6 +20,8 @@ from ..conftest import MakeConfig
 from ..test_cli import dsn_of
 from .test_export import killed, lines_of
 
+pytestmark = pytest.mark.slow
+
 RunSql = Callable[..., tuple[Any, ...]]
 SCOPED = ["--memu", "--scope", "user_id,agent_id"]
 COLUMNS = {

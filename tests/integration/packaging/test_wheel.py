@@ -70,6 +70,8 @@ OF_LOCUS = [
 
 NAME_THE_EXTRA = """
 import sys, locus_mysql
+
+pytestmark = pytest.mark.slow
 for name in sys.argv[1:]:
     try:
         getattr(locus_mysql, name)
