@@ -25,6 +25,8 @@ from locus_mysql.errors import Unavailable
 from .conftest import ONE_OF_EACH, MakeConfig, OpenStore
 from .proxy import WireProxy
 
+pytestmark = pytest.mark.slow
+
 
 class Observed:
     """What was exported."""
@@ -215,8 +217,6 @@ PROGRAM = """
 import json, sys, time
 
 from locus_mysql import SyncCheckpointStore
-
-pytestmark = pytest.mark.slow
 
 mode, dsn = sys.argv[1:]
 store = SyncCheckpointStore(dsn, driver="pymysql")

@@ -13,6 +13,8 @@ import pytest
 from ..conftest import MakeConfig
 from .conftest import ROOT, Environment
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_wheel_holds_what_users_need_and_no_server(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
@@ -70,8 +72,6 @@ OF_LOCUS = [
 
 NAME_THE_EXTRA = """
 import sys, locus_mysql
-
-pytestmark = pytest.mark.slow
 for name in sys.argv[1:]:
     try:
         getattr(locus_mysql, name)
