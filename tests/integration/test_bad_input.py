@@ -17,7 +17,7 @@ from locus_mysql.errors import InvalidInput, LocusMySQLError, StateTooLarge
 
 from .conftest import ONE_OF_EACH, SMALL_PACKET_BYTES, AnyStore, MakeConfig, OpenStore
 
-pytestmark = pytest.mark.kept_tables("agents", "current", "dicts")
+pytestmark = [pytest.mark.kept_tables("agents", "current", "dicts"), pytest.mark.slow]
 
 Contents = Callable[[], Any]
 

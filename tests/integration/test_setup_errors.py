@@ -34,6 +34,8 @@ from locus_mysql.errors import (
 from .conftest import EVERY_SIDE, ONE_OF_EACH, MakeConfig, OpenStore
 from .proxy import WireProxy, with_version
 
+pytestmark = pytest.mark.slow
+
 RunSQL = Callable[..., tuple[Any, ...]]
 
 PROCESSES = multiprocessing.get_context("forkserver")

@@ -533,6 +533,7 @@ def hold_a_turn(line: Connection, config: MySQLConfig, lease_s: float) -> None:
             line.send("saved")
 
 
+@pytest.mark.slow
 def test_a_killed_holder_keeps_nobody_out_for_longer_than_its_lease(make_config: MakeConfig) -> None:
     config = make_config(driver="pymysql")
     with SyncCheckpointStore(config) as store, another_process(hold_a_turn, config, 1.0) as (process, line):
@@ -544,6 +545,7 @@ def test_a_killed_holder_keeps_nobody_out_for_longer_than_its_lease(make_config:
             store.save("t", state_of("a", "b"))
 
 
+@pytest.mark.slow
 def test_a_frozen_holder_whose_lease_ran_out_saves_nothing_when_it_wakes(make_config: MakeConfig) -> None:
     config = make_config(driver="pymysql")
     with SyncCheckpointStore(config) as store, another_process(hold_a_turn, config, 1.0) as (process, line):
@@ -557,6 +559,7 @@ def test_a_frozen_holder_whose_lease_ran_out_saves_nothing_when_it_wakes(make_co
         assert store.load("t") == state_of("a", "b")
 
 
+@pytest.mark.slow
 def test_a_frozen_holder_whose_turn_nobody_took_saves_nothing_either(make_config: MakeConfig, sql: RunSQL) -> None:
     config = make_config(driver="pymysql")
     with SyncCheckpointStore(config) as store, another_process(hold_a_turn, config, SHORT_S) as (process, line):
@@ -620,6 +623,7 @@ def test_a_child_does_not_have_the_turn_of_its_parent(make_config: MakeConfig) -
         assert store.load("t") == state_of("parent")
 
 
+@pytest.mark.slow
 async def test_who_waits_asks_the_server_seldom(make_config: MakeConfig, proxy: WireProxy) -> None:
     """Nine who wait in one process ask as often as one does: a few times at first, then about once a second."""
     config = make_config(driver="mysql-connector")

@@ -25,6 +25,8 @@ from ..conftest import MakeConfig
 from .conftest import Connect
 from .sides import ASYNC_SIDES, SIDES, SYNC_SIDES, Line, Side, wait_until
 
+pytestmark = pytest.mark.slow
+
 RunSQL = Callable[..., tuple[Any, ...]]
 MODES = pytest.mark.parametrize("mode", ["DISABLED", "REQUIRED"])
 

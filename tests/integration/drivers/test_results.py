@@ -167,6 +167,7 @@ async def test_an_error_among_the_rows_of_a_result_is_raised(line: Line) -> None
     assert await line.value("SELECT 1") == 1
 
 
+@pytest.mark.slow
 @each_way_of_reading
 @pytest.mark.parametrize("size", [2**24 - 5, 2**24 - 1, 2**24, 2**24 + 70_000], ids=str)
 async def test_values_larger_than_one_wire_packet_arrive_whole(line: Line, size: int) -> None:
@@ -188,6 +189,7 @@ async def test_a_statement_too_large_for_the_server_is_not_sent(line: Line) -> N
     assert await line.value("SELECT 1") == 1
 
 
+@pytest.mark.slow
 @each_way_of_reading
 async def test_statements_too_large_together_go_one_by_one(line: Line) -> None:
     half = b"x" * (line.connection.max_allowed_packet // 2)

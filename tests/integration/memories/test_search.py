@@ -203,6 +203,7 @@ def rounded(vector: list[float]) -> list[float]:
     return list(coding.floats_of(vector, None))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["cosine", "dot", "euclidean"])
 @pytest.mark.parametrize("with_numpy", [True, False], ids=["numpy", "plain"])
 async def test_the_nearest_are_those_of_a_search_over_all(
