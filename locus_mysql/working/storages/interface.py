@@ -1,0 +1,42 @@
+"""What a storage must do: `Storage`."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from ..calls import Call, Reply
+
+
+@runtime_checkable
+class Storage(Protocol):
+    """Keeps sessions. Has an asynchronous and a blocking side; each may be used from any event loop, or thread.
+
+    Both sides raise:
+        Unavailable: It did not answer in time. Whether the call was carried out is not known; the same call with the
+            same token may be made again for a quarter of an hour, and is then carried out once.
+        CapacityExceeded: The session would exceed a limit; nothing was changed.
+        InvalidInput, NotFound: See the commands; nothing was changed.
+        StampMoved: The session has another stamp than the call's ``if_stamp``; nothing was changed.
+    """
+
+    async def execute(self, call: Call) -> Reply:
+        """Carry out a call: all its commands or none."""
+
+    def execute_blocking(self, call: Call) -> Reply:
+        """The same, blocking."""
+
+    async def sweep(self, limit: int = 1_000) -> int:
+        """Remove sessions that have expired, each whole; how many. They are no longer seen anyway.
+
+        Args:
+            limit: At most this many.
+        """
+
+    def sweep_blocking(self, limit: int = 1_000) -> int:
+        """The same, blocking."""
+
+    async def aclose(self) -> None:
+        """Close the connections that it opened."""
+
+    def close(self) -> None:
+        """Close those of the blocking side."""
