@@ -8,8 +8,8 @@ A storage has a clock of its own, in microseconds, which all its processes share
 was ended and begun anew. A variable's *version* is the stamp of its last write or deletion; its *use* is the stamp of
 its last write, or just before that of the call that told that it was read.
 
-A session is there from its first write that stores something, until it is ended or expires. Of an expired one nothing
-is seen, and the next write begins a new one. Expired variables are never seen either.
+A session is there from the first call that may store something in it, until it is ended or expires. Of an expired one
+nothing is seen, and the next write begins a new one. Expired variables are never seen either.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ class Increment(Command[int]):
 
 @dataclass(frozen=True, slots=True)
 class CompareAndSet(Command[bool]):
-    """Write a variable if it is as expected; whether it was. It keeps its time to live.
+    """Write a variable if it is as expected; whether it was. It keeps its time to live. It stands alone in its call.
 
     Args:
         variable: What to write.
@@ -344,7 +344,7 @@ class Reply(NamedTuple):
     """What came of a call.
 
     Args:
-        results: One for each command.
+        results: One for each command. Where several commands write, the results of these are not to be relied on.
         stamp: The session's stamp, of this call if it wrote; 0 if there is no session.
         ttl_us: The session's time to live; None if it has none.
         evicted: How many variables had to go.
