@@ -11,6 +11,7 @@ from ...engine.at_fork import tell_at_fork
 from ...errors import CapacityExceeded
 from ..calls import (
     BEGINS,
+    READS,
     Address,
     Call,
     Clear,
@@ -98,7 +99,13 @@ class InMemoryStorage:
         elif any(isinstance(command, BEGINS) for command in call.commands):
             session = Session(call.address.session_id, call.ttl_us)
         else:
-            return Reply(tuple(of_nothing(command) for command in call.commands))
+            nothing = Session(call.address.session_id, None)
+            return Reply(
+                tuple(
+                    nothing.read(command, now_us) if isinstance(command, READS) else of_nothing(command)
+                    for command in call.commands
+                )
+            )
         results = session.carry_out(call, now_us)
         self._keep(call.address, session, now_us)
         if session.ended:
