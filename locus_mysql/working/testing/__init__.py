@@ -17,10 +17,14 @@ a storage that has others' sessions. Needs nothing but the package.
 
 from __future__ import annotations
 
-from . import variables
+from . import checkpoints, expiry, limits, stamps, variables, writers
 from .checks import Check, ContractBroken
 
 #: All checks.
-CHECKS: tuple[Check, ...] = tuple(Check(begin.__name__, begin) for module in (variables,) for begin in module.CHECKS)
+CHECKS: tuple[Check, ...] = tuple(
+    Check(begin.__name__, begin)
+    for module in (variables, stamps, expiry, limits, checkpoints, writers)
+    for begin in module.CHECKS
+)
 
 __all__ = ["CHECKS", "Check", "ContractBroken"]
