@@ -95,6 +95,7 @@ class Session:
     checkpoints: list[Taken] = field(default_factory=list)
     size_bytes: int = 0
     limits: Limits = field(default_factory=Limits)
+    written: set[str] = field(default_factory=set)
     evicted: int = 0
     ended: bool = False
 
@@ -132,6 +133,7 @@ class Session:
         """The results of the commands of a call that writes. If it raises, the session must be thrown away."""
         self.limits = call.limits
         self.evicted = 0
+        self.written = set()
         self.stamp = max(self.stamp + len(call.used), now_us)
         for place, key in enumerate(call.used):
             kept = self.variables.get(key)
@@ -174,7 +176,7 @@ class Session:
             case Write(variables):
                 for variable in variables:
                     self._put(variable, None if variable.ttl_us is None else now_us + variable.ttl_us)
-                self._make_room(now_us, {variable.key for variable in variables})
+                self._make_room(now_us)
             case Remove(keys):
                 return self._remove(keys, now_us)
             case Clear():
@@ -245,6 +247,7 @@ class Session:
         self.size_bytes += variable.size_bytes - (0 if before is None else before.variable.size_bytes)
         self.variables[variable.key] = Kept(variable, expires_us, self.stamp, self.stamp)
         self.deleted.pop(variable.key, None)
+        self.written.add(variable.key)
 
     def _forget(self, key: str, version: int) -> None:
         self.size_bytes -= self.variables.pop(key).variable.size_bytes
@@ -277,7 +280,7 @@ class Session:
             raise out_of_range(key, by)
         text = str(number).encode()
         self._put(Variable(key, text, text), None if kept is None else kept.expires_us)
-        self._make_room(now_us, {key})
+        self._make_room(now_us)
         return number
 
     def _compare_and_set(self, variable: Variable, likeness: bytes | None, now_us: int) -> bool:
@@ -285,7 +288,7 @@ class Session:
         if (None if kept is None else kept.variable.likeness) != likeness:
             return False
         self._put(variable, None if kept is None else kept.expires_us)
-        self._make_room(now_us, {variable.key})
+        self._make_room(now_us)
         return True
 
     def _checkpoint(self, checkpoint_id: str, label: str | None, now_us: int, spared: str | None = None) -> None:
@@ -322,7 +325,7 @@ class Session:
             self.size_bytes += len(wanted.task or b"") - len(self.task or b"")
             self.task, self.task_version = wanted.task, self.stamp
 
-    def _make_room(self, now_us: int, kept_keys: set[str] | frozenset[str] = frozenset()) -> None:
+    def _make_room(self, now_us: int) -> None:
         """Remove what has expired, and then what may be evicted, until the session is within its limits.
 
         Raises:
@@ -339,7 +342,7 @@ class Session:
             self._forget(key, self.variables[key].version)
         if limits.on_full == "evict":
             leaving = sorted(
-                (key for key in self.variables if key not in kept_keys),
+                (key for key in self.variables if key not in self.written),
                 key=lambda key: (self.variables[key].used, key),
             )
             for key in leaving:
