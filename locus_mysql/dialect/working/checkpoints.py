@@ -8,7 +8,7 @@ from .template import SessionKey, WorkingStatements
 CREATE = """
 INSERT INTO {checkpoints} (tenant, sid, checkpoint_id, stamp, label, variables, notes, size_bytes, created_at)
 SELECT s.tenant, s.sid, %s, s.stamp, %s, COALESCE(SUM(e.kind = 1), 0), COALESCE(SUM(e.kind = 3), 0),
-       COALESCE(SUM(e.size_bytes), 0), UTC_TIMESTAMP(6)
+       COALESCE(SUM(e.size_bytes), 0), TIMESTAMPADD(MICROSECOND, s.stamp, '1970-01-01')
   FROM {sessions} s
   LEFT JOIN {entries} e ON {OF_SESSION} AND {ALIVE}
  WHERE s.tenant = %s AND s.session_id = %s
