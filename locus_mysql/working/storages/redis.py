@@ -46,8 +46,8 @@ class RedisStorage:
 
     Args:
         where: A URL (``redis://``, ``rediss://`` or ``unix://``), or a client of redis-py: ``redis.asyncio.Redis``,
-            ``redis.Redis``, or either ``RedisCluster``; it must not decode responses. A client given serves its own side
-            only, and an asynchronous one its own event loop.
+            ``redis.Redis``, or either ``RedisCluster``; it must not decode responses. A client that is given serves its
+            own side only, and an asynchronous one its own event loop.
         other: A client for the other side, if the first one was given as a client.
         prefix: What the names of all keys begin with; without braces.
         timeout_s: How long connecting, and waiting for an answer, may take each.
@@ -178,7 +178,7 @@ class RedisStorage:
                 answer = await client.execute_command("EVALSHA", self._script.digest, 1, key, *given)
             except self._library.exceptions.NoScriptError:
                 answer = await client.execute_command("EVAL", self._script.text, 1, key, *given)
-        except (self._library.RedisError, OSError, asyncio.TimeoutError) as error:
+        except (self._library.RedisError, OSError, TimeoutError) as error:
             raise failure(error, self._where) from error
         result: list[Any] = answer
         return result
@@ -222,8 +222,8 @@ class RedisStorage:
                 )
             if client.get_encoder().decode_responses:
                 raise ConfigError(
-                    "A client of Redis was given that decodes responses, which spoils values that are bytes. Make it with "
-                    "decode_responses=False."
+                    "A client of Redis was given that decodes responses, which spoils values that are bytes. Make it "
+                    "with decode_responses=False."
                 )
 
     def _given(self, client: Any, side: str) -> Any:
