@@ -7,6 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from ...engine.at_fork import tell_at_fork
 from ...errors import ConfigError
 from .table import CodeTable
 
@@ -51,6 +52,11 @@ class VectorCache:
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
+        self.begin_in_child()
+        tell_at_fork(self)
+
+    def begin_in_child(self) -> None:
+        """Keep nothing, under a new lock: after a fork, the old one may be held for ever, and so may a range's."""
         self._ranges: OrderedDict[RangeKey, KnownRange] = OrderedDict()
         self._large: OrderedDict[RangeKey, None] = OrderedDict()
         self._lock = threading.Lock()
