@@ -46,8 +46,8 @@ class Parts:
         for name, body in bodies.items():
             value = values[name].value
             if isinstance(value, Stored):
-                self.bodies[value.chain] = body.data
-                data = memoryview(body.data)
+                self.bodies[value.chain] = whole = body.data
+                data = memoryview(whole)
                 for index, link in enumerate(value.chain):
                     if seen_bytes(value.chain, index) >= link.length:
                         self.opened[link.part] = data[link.start : link.length]

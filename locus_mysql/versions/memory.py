@@ -78,7 +78,7 @@ class VersionMemory:
         self._epochs.put(key, base.epoch, _MARK_BYTES)
         mark = Base(base.epoch, base.version_key, base.values, {})
         self._bases.put((key, ns_key), mark, _BASE_BYTES + _VALUE_BYTES * len(base.values))
-        size_bytes = sum(len(body.data) + _BODY_BYTES for body in base.bodies.values())
+        size_bytes = sum(body.length + _BODY_BYTES for body in base.bodies.values())
         self._bodies.put((key, ns_key), base.bodies, size_bytes)
 
     def forget(self, key: Key) -> None:

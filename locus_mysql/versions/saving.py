@@ -20,7 +20,7 @@ from .memory import VersionMemory
 from .payload import Content, pack, resolved, unpack
 from .records import Base, Held, LoadedWrite, NewVersion
 from .sealed import seal
-from .values import Body
+from .values import Body, Encoded
 from .writes import pack_write
 
 
@@ -186,7 +186,7 @@ class Saving:
                 assert before is not None  # noqa: S101 - only a value of the base is kept
                 values[name] = Held(label, before.value)
             elif len(chunks) == OWN_PARTS:
-                values[name], body = Held(label, Inline(encoded)), None
+                values[name], body = Held(label, Inline(Encoded(encoded.kind, encoded.data))), None
             else:
                 stored = store(encoded, None if before is None else before.value, body, len(chunks))
                 values[name], body = Held(label, stored.value), stored.body
