@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest, nsmallest
 from itertools import chain, islice
 from math import ceil, isnan
@@ -24,10 +24,10 @@ from .vectors.scoring import Query
 from .vectors.table import Candidate, CodeTable, VectorKey
 from .writing import ItemKey
 
-#: A cold search ranks this many, the nearest by signs, by their embeddings; or so many for each item wanted.
-RERANKED, RERANKED_FOR_EACH = 500, 4
+#: A cold search ranks this many, the nearest by signs, by their codes; or so many for each item wanted.
+RERANKED, RERANKED_FOR_EACH = 1_000, 4
 
-#: A warm search compares exactly so many at first, and so many for each item wanted; or fewer if codes tell enough.
+#: By codes, so many are compared exactly at first, and so many for each item wanted; or fewer if codes tell enough.
 CANDIDATES, CANDIDATES_FOR_EACH = 16, 4
 
 #: Of those that codes leave as possible hits beyond the wanted ones, so many are compared at first.
@@ -114,26 +114,33 @@ class NearestOperations:
         wanted: int,
         min_score: float | None,
     ) -> Operation[tuple[list[MemoryHit], bool]]:
-        """Rank by signs on the server, then the best by their embeddings; and whether that was all there are."""
+        """Rank by signs on the server, then the best by their codes; and whether that was all there are.
+
+        What may be among the best by its code is compared exactly, as in `_warm`.
+        """
         sig = signs_of(query.values)
         asked = max(RERANKED, RERANKED_FOR_EACH * wanted)
         while True:
             (found,) = yield Batch.of(self.sql.vectors.near(tenant, where, sig, condition, asked))
-            complete, best = len(found.rows) < asked, _best_of_items(query, found.rows)
-            if complete or len(best) >= wanted:
+            complete = len(found.rows) < asked
+            if complete or len({row[:2] for row in found.rows}) >= wanted:
                 break
             asked *= 4  # the nearest are embeddings of few items
-        ranked = sorted(best.items(), key=lambda entry: (-entry[1], entry[0]))
-        if min_score is not None:
-            ranked = [entry for entry in ranked if entry[1] >= min_score]
-        hits: list[MemoryHit] = []
-        remaining = iter(ranked)
-        while len(hits) < wanted:  # an item may have gone, or changed, since: then the next ones are asked for
-            some = dict(islice(remaining, wanted - len(hits)))
-            if not some:
-                break
-            rows = yield from self._items(tenant, list(some), condition)
-            hits += [MemoryHit(item_of(rows[key]), score) for key, score in some.items() if key in rows]
+        table = CodeTable(len(query.values))
+        table.fill(_coded(found.rows))
+        candidates = table.best(query)
+        some = list(islice(candidates, CANDIDATES_FOR_EACH * wanted + CANDIDATES))
+        if not some:
+            return [], complete
+        first = some if condition.sql else some[: _needed(some, wanted)]
+        compared = _Compared(query, min_score)
+        vectors = compared.ask_vectors(self.sql, tenant, [one.key for one in first])
+        likely = [one.key[:2] for one in (first if condition.sql else first[: _likely(wanted)])]
+        items = compared.ask_items(self.sql, tenant, likely, condition)
+        results = yield Batch((*vectors, *items), atomic=False)
+        compared.take(results[: len(vectors)], results[len(vectors) :])
+        remaining = chain(some[len(first) :], candidates)
+        hits = yield from self._compare(tenant, compared, first, remaining, condition, wanted, min_score)
         return hits, complete
 
     def _warm(
@@ -187,23 +194,46 @@ class NearestOperations:
             answers = results[1 + len(changes) :]
             compared.take(answers[: len(vectors)], answers[len(vectors) : len(vectors) + len(items)])
             _learn(known, stamps, (row for result in answers if result.columns == 4 for row in result.rows))
-            bound = first[-1].bound if first else 0.0
-            count = len(first)
-            while True:
-                best = compared.best(wanted)
-                unread = [key for key, _ in best if key not in compared.rows]
-                certain = len(best) >= wanted and best[-1][1] > bound
-                enough = certain or (min_score is not None and bound < min_score)
-                more = [] if enough else list(islice(candidates, 3 * count))
-                if not more and not unread:
-                    return [MemoryHit(item_of(compared.rows[key]), score) for key, score in best]
-                vectors = compared.ask_vectors(self.sql, tenant, [one.key for one in more])
-                count += len(more)
-                likely = [*unread, *(one.key[:2] for one in more if condition.sql)]
-                items = compared.ask_items(self.sql, tenant, likely, condition)
-                results = yield Batch((*vectors, *items), atomic=False)
-                compared.take(results[: len(vectors)], results[len(vectors) :])
-                bound = more[-1].bound if more else bound
+            return (yield from self._compare(tenant, compared, first, candidates, condition, wanted, min_score))
+
+    def _compare(
+        self,
+        tenant: str,
+        compared: _Compared,
+        first: Sequence[Candidate],
+        candidates: Iterator[Candidate],
+        condition: Condition,
+        wanted: int,
+        min_score: float | None,
+    ) -> Operation[list[MemoryHit]]:
+        """The best hits: read what may still be among them until none can be, and the items of those that are.
+
+        Args:
+            tenant: Whose.
+            compared: What is known already.
+            first: The candidates that it knows.
+            candidates: The others, in falling order of what their scores are at most.
+            condition: What the items must fulfil.
+            wanted: At most so many.
+            min_score: Leave out what is farther.
+        """
+        bound = first[-1].bound if first else 0.0
+        count = len(first)
+        while True:
+            best = compared.best(wanted)
+            unread = [key for key, _ in best if key not in compared.rows]
+            certain = len(best) >= wanted and best[-1][1] > bound
+            enough = certain or (min_score is not None and bound < min_score)
+            more = [] if enough else list(islice(candidates, 3 * count))
+            if not more and not unread:
+                return [MemoryHit(item_of(compared.rows[key]), score) for key, score in best]
+            vectors = compared.ask_vectors(self.sql, tenant, [one.key for one in more])
+            count += len(more)
+            likely = [*unread, *(one.key[:2] for one in more if condition.sql)]
+            items = compared.ask_items(self.sql, tenant, likely, condition)
+            results = yield Batch((*vectors, *items), atomic=False)
+            compared.take(results[: len(vectors)], results[len(vectors) :])
+            bound = more[-1].bound if more else bound
 
     def _catch_up(
         self,
@@ -277,12 +307,7 @@ class NearestOperations:
         statements = (self.sql.vectors.scopes(tenant, where), self.sql.vectors.all_codes(tenant, where))
         scopes, codes = yield Batch(statements, atomic=False)
         table = CodeTable(dims)
-        table.fill(
-            [
-                ((cast(bytes, path), cast(bytes, name), cast(int, place)), cast(bytes, code))
-                for path, name, place, code in codes.rows
-            ]
-        )
+        table.fill(_coded(codes.rows))
         known = KnownRange(table, {cast(bytes, path): cast(int, stamp) for path, stamp, _ in scopes.rows})
         if keep:
             self._cache.put((tenant, where.path, where.exact), known)
@@ -297,9 +322,14 @@ class NearestOperations:
             table.keep_embeddings()
         self._cache.has_grown()
 
-    def _items(self, tenant: str, keys: Sequence[ItemKey], condition: Condition) -> Operation[dict[ItemKey, Row]]:
-        results = yield Batch(self.sql.reading.get(tenant, keys, condition), atomic=False)
-        return {(cast(bytes, row[0]), cast(bytes, row[1])): row for result in results for row in result.rows}
+
+def _coded(rows: Iterable[Row]) -> list[tuple[VectorKey, bytes]]:
+    """Keys and codes, but for codes that somebody took away by hand."""
+    return [
+        ((cast(bytes, path), cast(bytes, key), cast(int, place)), cast(bytes, code))
+        for path, key, place, code in rows
+        if code is not None
+    ]
 
 
 def _learn(known: KnownRange, stamps: dict[bytes, int], rows: Iterable[Row]) -> None:

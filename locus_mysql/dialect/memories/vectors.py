@@ -68,20 +68,25 @@ SELECT v.place, v.embedding FROM {vectors} v
  ORDER BY v.place
 """
 
-# The nearest by signs, with their embeddings. It reads all signs of the scope, and nothing else of what is not near.
+# The nearest by signs, with their codes. It reads all signs of the scope, and nothing else of what is not near.
+# Sorted is by nothing but the distance, in a buffer with room for what is wanted: rows count as wide as they are
+# declared, and in a session's own buffer MySQL would write the whole scope to disk in sorted pieces and merge them.
 NEAR = """
-SELECT v.path, v.item_key, v.place, v.embedding
-  FROM (SELECT s.tenant, s.path, s.item_key, s.place, BIT_COUNT(s.sig ^ %s) AS distance
+SELECT /*+ SET_VAR(sort_buffer_size = <buffer>) */ c.path, c.item_key, c.place, c.code
+  FROM (SELECT s.tenant, s.path, s.item_key, s.place
           FROM {signs} s<items>
          WHERE s.tenant = %s<range> AND LENGTH(s.sig) = %s
            AND (s.expires = 0 OR EXISTS (SELECT 1 FROM {items} x
                                           WHERE x.tenant = s.tenant AND x.path = s.path AND x.item_key = s.item_key
                                             AND x.expires_at > UTC_TIMESTAMP(6)))<filter>
-         ORDER BY distance, s.path, s.item_key, s.place
+         ORDER BY BIT_COUNT(s.sig ^ %s)
          LIMIT %s) AS best
-  JOIN {vectors} v ON v.tenant = best.tenant AND v.path = best.path AND v.item_key = best.item_key
-                  AND v.place = best.place
+  JOIN {codes} c ON c.tenant = best.tenant AND c.path = best.path AND c.item_key = best.item_key
+                AND c.place = best.place
 """
+#: What MySQL reserves for a row of signs that it sorts, and what it is given for all of them at most.
+_SORTED_BYTES, _SORT_BUFFER_BYTES = 4_600, 1 << 26
+
 ITEMS_OF_SIGNS = "\n          JOIN {items} i ON i.tenant = s.tenant AND i.path = s.path AND i.item_key = s.item_key"
 
 EXACT = """
@@ -217,10 +222,10 @@ class VectorStatements(MemoryStatements):
         return Statement(self._text(OF_ITEM), (tenant, path, key))
 
     def near(self, tenant: str, where: Range, sig: bytes, condition: Condition, limit: int) -> Statement:
-        """Path, key, place and embedding of those whose signs agree best with a query's, in any order."""
+        """Path, key, place and code of those whose signs agree best with a query's, in any order."""
         text = NEAR.replace("<items>", ITEMS_OF_SIGNS if condition.sql else "").replace("<range>", where.condition("s"))
-        params = (sig, tenant, *where.params, len(sig), *condition.params, limit)
-        return Statement(self._text(text).replace("<filter>", condition.sql), params)
+        text = self._text(text).replace("<buffer>", str(_sort_buffer_bytes(limit))).replace("<filter>", condition.sql)
+        return Statement(text, (tenant, *where.params, len(sig), *condition.params, sig, limit))
 
     def exact(self, tenant: str, keys: Sequence[tuple[bytes, bytes, int]]) -> tuple[Statement, ...]:
         """Path, key, place and embedding of some."""
@@ -262,3 +267,8 @@ class VectorStatements(MemoryStatements):
     def removed(self, tenant: str, age_us: int, limit: int) -> Statement:
         """Tenant and path of namespaces with embeddings removed longer ago than this."""
         return Statement(self._text(REMOVED), (tenant, age_us, limit))
+
+
+def _sort_buffer_bytes(limit: int) -> int:
+    """Room for so many rows of signs, as wide as they are declared; a power of two, so that statements are few."""
+    return min(1 << (limit * _SORTED_BYTES).bit_length(), _SORT_BUFFER_BYTES)
