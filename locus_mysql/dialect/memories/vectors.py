@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from ..statement import Param, Statement
 from .filters import Condition
-from .ranges import Range
+from .ranges import Range, owner_of, path_at
 from .template import MemoryStatements, portions
 
 REMOVE = """
 DELETE v, s
   FROM {vectors} v
-  LEFT JOIN {signs} s ON s.tenant = v.tenant AND s.path = v.path AND s.item_key = v.item_key AND s.place = v.place
+  LEFT JOIN {signs} s ON s.owner = CONCAT(v.tenant, 0x00, v.path) AND s.item_key = v.item_key AND s.place = v.place
  WHERE (v.tenant, v.path, v.item_key) IN (<keys>)<gone>
 """
 
@@ -35,7 +35,7 @@ GONE = """
 REMOVE_RANGE = """
 DELETE v, s
   FROM {vectors} v
-  LEFT JOIN {signs} s ON s.tenant = v.tenant AND s.path = v.path AND s.item_key = v.item_key AND s.place = v.place
+  LEFT JOIN {signs} s ON s.owner = CONCAT(v.tenant, 0x00, v.path) AND s.item_key = v.item_key AND s.place = v.place
  WHERE v.tenant = %s<range>
 """
 REMOVE_CODES_RANGE = """
@@ -47,7 +47,7 @@ UPDATE {codes} c
 
 ADD_VECTORS = "INSERT INTO {vectors} (tenant, path, item_key, place, digest, embedding) VALUES <rows>"
 # Signs without an embedding, as somebody deleted that by hand, are in nobody's way.
-ADD_SIGNS = "REPLACE INTO {signs} (tenant, path, item_key, place, expires, sig) VALUES <rows>"
+ADD_SIGNS = "REPLACE INTO {signs} (owner, item_key, place, expires, sig) VALUES <rows>"
 ADD_CODES = """
 INSERT INTO {codes} (tenant, path, item_key, place, stamp, code)
 VALUES <rows> AS fresh
@@ -73,21 +73,22 @@ SELECT v.place, v.embedding FROM {vectors} v
 # declared, and in a session's own buffer MySQL would write the whole scope to disk in sorted pieces and merge them.
 NEAR = """
 SELECT /*+ SET_VAR(sort_buffer_size = <buffer>) */ c.path, c.item_key, c.place, c.code
-  FROM (SELECT s.tenant, s.path, s.item_key, s.place
-          FROM {signs} s<items>
-         WHERE s.tenant = %s<range> AND LENGTH(s.sig) = %s
+  FROM (SELECT s.owner, s.item_key, s.place
+          FROM {signs} s<items><range> AND LENGTH(s.sig) = %s
            AND (s.expires = 0 OR EXISTS (SELECT 1 FROM {items} x
-                                          WHERE x.tenant = s.tenant AND x.path = s.path AND x.item_key = s.item_key
-                                            AND x.expires_at > UTC_TIMESTAMP(6)))<filter>
+                                          WHERE x.tenant = %s AND x.path = SUBSTR(s.owner, %s)
+                                            AND x.item_key = s.item_key AND x.expires_at > UTC_TIMESTAMP(6)))<filter>
          ORDER BY BIT_COUNT(s.sig ^ %s)
          LIMIT %s) AS best
-  JOIN {codes} c ON c.tenant = best.tenant AND c.path = best.path AND c.item_key = best.item_key
+  JOIN {codes} c ON c.tenant = %s AND c.path = SUBSTR(best.owner, %s) AND c.item_key = best.item_key
                 AND c.place = best.place
 """
 #: What MySQL reserves for a row of signs that it sorts, and what it is given for all of them at most.
 _SORTED_BYTES, _SORT_BUFFER_BYTES = 4_600, 1 << 26
 
-ITEMS_OF_SIGNS = "\n          JOIN {items} i ON i.tenant = s.tenant AND i.path = s.path AND i.item_key = s.item_key"
+ITEMS_OF_SIGNS = """
+          JOIN {items} i ON i.tenant = %s AND i.path = SUBSTR(s.owner, %s) AND i.item_key = s.item_key
+         """
 
 EXACT = """
 SELECT v.path, v.item_key, v.place, v.embedding FROM {vectors} v
@@ -109,7 +110,7 @@ ALL_CODES = (
 
 ALL_VECTORS = "SELECT v.path, v.item_key, v.place, v.embedding FROM {vectors} v WHERE v.tenant = %s<range>"
 
-SIZE = "SELECT COUNT(*) FROM {signs} s WHERE s.tenant = %s<range>"
+SIZE = "SELECT COUNT(*) FROM {signs} s<range>"
 
 # Remove the codes of embeddings that were removed long ago: a cache that has not looked since loads anew. Takes the
 # lock of a namespace; the statement after it relies on it, and on the index changes.
@@ -200,11 +201,11 @@ class VectorStatements(MemoryStatements):
         for some in portions(rows):
             keys = [(tenant, row.path, row.key, row.place) for row in some]
             vectors = [(*key, row.digest, row.embedding) for key, row in zip(keys, some, strict=True)]
-            signs = [(*key, int(row.expires), row.sig) for key, row in zip(keys, some, strict=True)]
+            signs = [(owner_of(tenant, row.path), row.key, row.place, int(row.expires), row.sig) for row in some]
             codes = [(*key, tenant, row.path, row.code) for key, row in zip(keys, some, strict=True)]
             statements += [
                 self._insert(ADD_VECTORS, "(%s, %s, %s, %s, %s, %s)", vectors),
-                self._insert(ADD_SIGNS, "(%s, %s, %s, %s, %s, %s)", signs),
+                self._insert(ADD_SIGNS, "(%s, %s, %s, %s, %s)", signs),
                 self._insert(ADD_CODES, ADD_CODES_ROW, codes),
             ]
         return tuple(statements)
@@ -223,9 +224,11 @@ class VectorStatements(MemoryStatements):
 
     def near(self, tenant: str, where: Range, sig: bytes, condition: Condition, limit: int) -> Statement:
         """Path, key, place and code of those whose signs agree best with a query's, in any order."""
-        text = NEAR.replace("<items>", ITEMS_OF_SIGNS if condition.sql else "").replace("<range>", where.condition("s"))
+        text = NEAR.replace("<items>", ITEMS_OF_SIGNS if condition.sql else "").replace("<range>", where.owned("s"))
         text = self._text(text).replace("<buffer>", str(_sort_buffer_bytes(limit))).replace("<filter>", condition.sql)
-        return Statement(text, (tenant, *where.params, len(sig), *condition.params, sig, limit))
+        at: tuple[Param, ...] = (tenant, path_at(tenant))
+        chosen = (*(at if condition.sql else ()), *where.owned_params(tenant), len(sig), *at, *condition.params)
+        return Statement(text, (*chosen, sig, limit, *at))
 
     def exact(self, tenant: str, keys: Sequence[tuple[bytes, bytes, int]]) -> tuple[Statement, ...]:
         """Path, key, place and embedding of some."""
@@ -255,7 +258,7 @@ class VectorStatements(MemoryStatements):
 
     def size(self, tenant: str, where: Range) -> Statement:
         """How many embeddings there are."""
-        return Statement(self._text(SIZE.replace("<range>", where.condition("s"))), (tenant, *where.params))
+        return Statement(self._text(SIZE.replace("<range>", where.owned("s"))), where.owned_params(tenant))
 
     def purge(self, tenant: str, path: bytes, age_us: int, limit: int) -> tuple[Statement, Statement]:
         """Remove what tells of embeddings of a namespace that were removed longer ago than this; at most so many."""
