@@ -41,8 +41,11 @@ READ_BESIDE = 6
 NAMESPACES_AT_ONCE = 100
 
 #: Where embeddings are kept in memory, so many that are not known, as they are new or have changed, are read by their
-#: keys with what is compared; if more are not, all of the range.
-LACKING_AT_ONCE = 64
+#: keys with what is compared.
+LACKING_AT_ONCE = 200
+
+#: If more are not known, each search reads spans of keys with about so many bytes of them, of so many namespaces.
+READ_BYTES, SPANS_AT_ONCE = 4_194_304, 100
 
 #: In a range of so many, what changed is asked for in the packet that asks whether anything has.
 NAMESPACES_ASKED = 4
@@ -166,16 +169,17 @@ class NearestOperations:
                 some = list(islice(candidates, count))
                 stamps = dict(known.stamps)
                 first = some if condition.sql or all_known else some[: _needed(some, wanted)]
-                held = known.table.embeddings(one.key for one in first)
-                lacking = known.table.lacking(LACKING_AT_ONCE + 1)
+                held = known.table.scores(query, (one.key for one in first))
+                lacking = known.table.lacking(max(LACKING_AT_ONCE + 1, READ_BYTES // (4 * known.table.dims)))
             candidates = chain(some[len(first) :], candidates)
-            few = len(stamps) <= NAMESPACES_ASKED
-            changes = [self.sql.vectors.changes(tenant, path, stamp) for path, stamp in stamps.items() if few]
+            few = 0 < len(stamps) <= NAMESPACES_ASKED
+            changes = (self.sql.vectors.changes(tenant, stamps),) if few else ()
             compared = _Compared(query, min_score)
             compared.compare(held)
             unknown = dict.fromkeys(one.key for one in first if one.key not in held)
-            everything = (self.sql.vectors.all_vectors(tenant, where),) if len(lacking) > LACKING_AT_ONCE else ()
-            if not everything:
+            spans = _spans_of(lacking) if len(lacking) > LACKING_AT_ONCE else []
+            more = (self.sql.vectors.between(tenant, spans),) if spans else ()
+            if not spans:
                 unknown.update(dict.fromkeys(lacking))
             vectors = compared.ask_vectors(self.sql, tenant, unknown)
             if condition.sql:
@@ -186,14 +190,15 @@ class NearestOperations:
                 likely = [one.key[:2] for one in first[: _likely(wanted)]]
             items = compared.ask_items(self.sql, tenant, likely, condition)
             scopes = self.sql.vectors.scopes(tenant, where)
-            results = yield Batch((scopes, *changes, *vectors, *items, *everything), atomic=False)
-            told = [row for result in results[1 : 1 + len(changes)] for row in result.rows] if few else None
+            results = yield Batch((scopes, *changes, *vectors, *items, *more), atomic=False)
+            told = results[1].rows if few else None
             changed = yield from self._catch_up(tenant, where, known, results[0].rows, told, stamps)
             if changed:
                 continue
             answers = results[1 + len(changes) :]
             compared.take(answers[: len(vectors)], answers[len(vectors) : len(vectors) + len(items)])
-            _learn(known, stamps, (row for result in answers if result.columns == 4 for row in result.rows))
+            if lacking:
+                _learn(known, stamps, (row for result in answers if result.columns == 4 for row in result.rows))
             return (yield from self._compare(tenant, compared, first, candidates, condition, wanted, min_score))
 
     def _compare(
@@ -272,15 +277,11 @@ class NearestOperations:
         elif changes is not None and not anew:
             changes = [row for row in changes if row[0] in different]
         else:
-            results = yield Batch(
-                tuple(
-                    self.sql.vectors.all_codes(tenant, Range(path, exact=True))
-                    if path in anew
-                    else self.sql.vectors.changes(tenant, path, since[path])
-                    for path in different
-                ),
-                atomic=False,
-            )
+            statements = [self.sql.vectors.all_codes(tenant, Range(path, exact=True)) for path in anew]
+            known_before = {path: since[path] for path in different if path not in anew}
+            if known_before:
+                statements.append(self.sql.vectors.changes(tenant, known_before))
+            results = yield Batch(tuple(statements), atomic=False)
             changes = [row for result in results for row in result.rows]
         with known.lock:
             for path in (*gone, *anew):
@@ -343,6 +344,17 @@ def _learn(known: KnownRange, stamps: dict[bytes, int], rows: Iterable[Row]) -> 
                 known.table.know((cast(bytes, path), cast(bytes, name), cast(int, place)), cast(bytes, embedding))
 
 
+def _spans_of(keys: Iterable[VectorKey]) -> list[tuple[bytes, bytes, bytes]]:
+    """The first and the last of these keys in each namespace, of as many namespaces as are read at once."""
+    spans: dict[bytes, tuple[bytes, bytes]] = {}
+    for path, key, _ in keys:
+        first, last = spans.get(path, (key, key))
+        if path not in spans and len(spans) == SPANS_AT_ONCE:
+            break
+        spans[path] = min(first, key), max(last, key)
+    return [(path, first, last) for path, (first, last) in spans.items()]
+
+
 def _needed(some: Sequence[Candidate], wanted: int) -> int:
     """How many of these to compare at first: all if any of them may be a hit."""
     if len(some) < wanted:
@@ -377,9 +389,11 @@ class _Compared:
         """The statements for embeddings."""
         return sql.vectors.exact(tenant, list(keys))
 
-    def compare(self, embeddings: Mapping[VectorKey, bytes]) -> None:
-        """Take embeddings that are at hand."""
-        self._take_scores([(*key, embedding) for key, embedding in embeddings.items()])
+    def compare(self, scores: Mapping[VectorKey, float]) -> None:
+        """Take scores that are at hand."""
+        for (path, key, _), score in scores.items():
+            if not isnan(score):
+                self._scores[path, key] = max(score, self._scores.get((path, key), score))
 
     def ask_items(
         self, sql: MemoryDialect, tenant: str, keys: Iterable[ItemKey], condition: Condition

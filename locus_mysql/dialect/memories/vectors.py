@@ -6,7 +6,7 @@ but for a condition on it. So another family of records can use them on tables o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..statement import Param, Statement
@@ -101,14 +101,18 @@ SCOPES = "SELECT s.path, s.stamp, s.purged FROM {scopes} s WHERE s.tenant = %s<r
 CHANGES = """
 SELECT c.path, c.item_key, c.place, c.code
   FROM {codes} c
- WHERE c.tenant = %s AND c.path = %s AND c.stamp > %s
+ WHERE c.tenant = %s AND (<since>)
 """
 
 ALL_CODES = (
     "SELECT c.path, c.item_key, c.place, c.code FROM {codes} c WHERE c.tenant = %s<range> AND c.code IS NOT NULL"
 )
 
-ALL_VECTORS = "SELECT v.path, v.item_key, v.place, v.embedding FROM {vectors} v WHERE v.tenant = %s<range>"
+BETWEEN = """
+SELECT v.path, v.item_key, v.place, v.embedding
+  FROM {vectors} v
+ WHERE v.tenant = %s AND (<spans>)
+"""
 
 SIZE = "SELECT COUNT(*) FROM {signs} s<range>"
 
@@ -244,17 +248,25 @@ class VectorStatements(MemoryStatements):
         """Path, stamp and purged of the namespaces of a range."""
         return Statement(self._text(SCOPES.replace("<range>", where.condition("s"))), (tenant, *where.params))
 
-    def changes(self, tenant: str, path: bytes, stamp: int) -> Statement:
-        """Path, key, place and code of what changed in a namespace after a stamp; the code of what is gone is None."""
-        return Statement(self._text(CHANGES), (tenant, path, stamp))
+    def changes(self, tenant: str, since: Mapping[bytes, int]) -> Statement:
+        """Path, key, place and code of what changed in namespaces after their stamps; what is gone has None as code."""
+        text = self._text(CHANGES.replace("<since>", " OR ".join(["c.path = %s AND c.stamp > %s"] * len(since))))
+        return Statement(text, (tenant, *(param for entry in since.items() for param in entry)))
 
     def all_codes(self, tenant: str, where: Range) -> Statement:
         """Path, key, place and code of all of a range."""
         return Statement(self._text(ALL_CODES.replace("<range>", where.condition("c"))), (tenant, *where.params))
 
-    def all_vectors(self, tenant: str, where: Range) -> Statement:
-        """Path, key, place and embedding of all of a range."""
-        return Statement(self._text(ALL_VECTORS.replace("<range>", where.condition("v"))), (tenant, *where.params))
+    def between(self, tenant: str, spans: Sequence[tuple[bytes, bytes, bytes]]) -> Statement:
+        """Path, key, place and embedding of what is in namespaces from a key to another one.
+
+        Args:
+            tenant: Whose.
+            spans: Paths with their first and last key, at most as many as a statement names.
+        """
+        one = "v.path = %s AND v.item_key BETWEEN %s AND %s"
+        text = self._text(BETWEEN.replace("<spans>", " OR ".join([one] * len(spans))))
+        return Statement(text, (tenant, *(param for span in spans for param in span)))
 
     def size(self, tenant: str, where: Range) -> Statement:
         """How many embeddings there are."""

@@ -94,11 +94,13 @@ class CodeTable:
             self._floats[self._rows[key]] = np.frombuffer(embedding, dtype="<f4")
             del self._lacking[key]
 
-    def embeddings(self, keys: Iterable[VectorKey]) -> dict[VectorKey, bytes]:
-        """The embeddings of those of these keys that are known."""
+    def scores(self, query: Query, keys: Iterable[VectorKey]) -> dict[VectorKey, float]:
+        """The exact scores of those of these keys whose embeddings are known; NaN of one that is damaged."""
         if self._floats is None:
             return {}
-        return {key: self._floats[self._rows[key]].tobytes() for key in keys if key not in self._lacking}
+        known = [key for key in keys if key not in self._lacking]
+        rows = [self._rows[key] for key in known]
+        return dict(zip(known, query.scores_of_rows(self._floats[rows]), strict=True)) if known else {}
 
     def put(self, key: VectorKey, code: bytes) -> None:
         """Add an embedding, or give it another code."""
@@ -186,7 +188,7 @@ class CodeTable:
             ]
             slack = [self._slack(query, error, norm) for _, error, norm in self._headers]
             return scaled, slack, [norm for _, _, norm in self._headers]
-        unit = (np.asarray(query.values, dtype=np.float64) / query.norm).astype(np.float32)
+        unit = query.unit
         scales, errors, norms = self._headers[:count].T.copy()
         if self.knows_all:
             with np.errstate(invalid="ignore", over="ignore"):
