@@ -11,8 +11,8 @@ from ...engine.at_fork import tell_at_fork
 from ...errors import ConfigError
 from .table import CodeTable
 
-#: The embeddings of a range take at most this part of the bound: 16 MB of 256.
-EMBEDDINGS_SHARE = 16
+#: The embeddings of a range take at most this part of the bound: 64 MB of 256.
+EMBEDDINGS_SHARE = 4
 
 #: Tenant, path and whether only that namespace.
 RangeKey: TypeAlias = tuple[str, bytes, bool]
@@ -101,7 +101,7 @@ class VectorCache:
         return count * (dims + 400) <= self._limit_bytes
 
     def fits_embeddings(self, count: int, dims: int) -> bool:
-        """Whether so many embeddings may be kept beside their codes: they are read at once, and leave others room."""
+        """Whether so many embeddings may be kept beside their codes, so that other ranges have room."""
         return count * 4 * dims <= self._limit_bytes // EMBEDDINGS_SHARE
 
     def _shrink(self) -> None:
