@@ -18,7 +18,7 @@ from locus_mysql.memories.puts import Put
 from locus_mysql.memories.vectors import coding, scoring, table
 
 from ..proxy import WireProxy
-from .conftest import ALL_SIDES, Make, side_name
+from .conftest import EACH_WAY, Make, side_name
 
 HERE = ("docs", "here")
 
@@ -155,7 +155,7 @@ async def test_without_a_question_the_newest_come_first(memories: Any) -> None:
     assert await memories.search(HERE, limit=0) == []
 
 
-@pytest.mark.parametrize("side", ALL_SIDES, ids=side_name)
+@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
 async def test_words_are_found_at_once_and_scored_by_their_share(memories: Any, make_memories: Make) -> None:
     await memories.put(HERE, "both", {"a": "green", "b": ["tea"]})
     await memories.put(HERE, "one", {"a": "green apples"})
