@@ -378,6 +378,19 @@ async def test_embeddings_are_kept_a_part_at_a_time(
     assert len(parts) > 2
 
 
+async def test_a_search_is_not_called_exact_because_somebody_deleted_codes(
+    make_memories: Make, sql: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "RERANKED", 5)
+    monkeypatch.setattr(nearest, "RERANKED_FOR_EACH", 1)
+    store = make_memories(dims=3)
+    await store.put_batch([Put(HERE, str(n), n, embedding=[1, n, 0]) for n in range(9)])
+    sql("DELETE FROM locus_memory_codes WHERE item_key = '0'")
+    found = await store.search(HERE, embedding=[1, 0, 0], limit=2)
+    assert not found.exact
+    assert len(found) == 2
+
+
 async def test_a_range_of_more_than_a_few_is_searched_in_memory(
     make_memories: Make, proxy: WireProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
