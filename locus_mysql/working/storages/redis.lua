@@ -24,44 +24,50 @@
 --
 -- Times are microseconds since 1970 by Redis' clock. They and stamps are below 2^53, which Lua's numbers hold exactly.
 --
--- ARGV: the token; a line of numbers (how many commands write, whether one begins a session, whether to renew, how many
--- variables were read before, if_stamp, the time to live of a new session, the limits: variables, bytes, notes,
--- checkpoints, whether others may go); the keys that were read; and each command's name with its arguments. A number
--- that is absent is "-", a text that is absent is empty.
+-- ARGV: a line of numbers (how many commands write, whether one begins a session, whether to renew, how many variables
+-- were read before, if_stamp, the time to live of a new session, the limits: variables, bytes, notes, checkpoints,
+-- whether others may go) with the token behind it; the keys that were read; and each command's name with its arguments.
+-- A number that is absent is "-", a text that is absent is empty. The two calls that are made most are shorter, as each
+-- argument and each part of a reply takes the client's time: to read one variable is its key alone; to write one that
+-- has neither a time to live nor a likeness of its own is the line with a "W" before it, its key and its value.
 --
 -- The reply: stamp, time to live (-1: none), how many variables were evicted, and the result of each command. If the
--- call was refused, so that nothing was changed, it begins with a word that says why.
+-- call was refused, so that nothing was changed, it begins with a word that says why. Those of the two short calls are
+-- said there.
 
 local call, session = redis.call, KEYS[1]
 local values, expiries = session .. ':values', session .. ':expiries'
 
--- The call that is made most, to read one variable, is answered before all else is even defined.
-if ARGV[2] == '0 0 0 0 - - 0 0 0 0 0' and ARGV[3] == 'Read' and ARGV[4] == '1' and #ARGV == 5 then
+-- To read one variable: its value, and a text of stamp, time to live, and the time that the variable has left.
+if #ARGV == 1 then
   local state = call('HMGET', session, 'stamp', 'ttl', 'expires', 'had')
   if not state[1] then
-    return {0, -1, 0, {{}, {}, 0}}
+    return {false, '0 - -'}
   end
-  local value, expiry, now = call('HGET', values, ARGV[5]), false, 0
+  local value, expiry, left = call('HGET', values, ARGV[1]), false, '-'
   if value and string.find(state[4], 'e', 1, true) then
-    expiry = call('ZSCORE', expiries, ARGV[5])
+    expiry = call('ZSCORE', expiries, ARGV[1])
   end
   if expiry or state[3] ~= '' then
     local clock = call('TIME')
-    now = clock[1] * 1000000 + clock[2]
+    local now = clock[1] * 1000000 + clock[2]
     if state[3] ~= '' and tonumber(state[3]) <= now then
-      return {0, -1, 0, {{}, {}, 0}}
+      return {false, '0 - -'}
+    end
+    if expiry then
+      left = string.format('%.0f', expiry - now)
+      value = expiry - now > 0 and value
     end
   end
-  return {tonumber(state[1]), tonumber(state[2]) or -1, 0, {{value}, {expiry}, now}}
+  return {value, state[1] .. ' ' .. (state[2] == '' and '-' or state[2]) .. ' ' .. left}
 end
 
 local TOLD = 3600000000       -- for how long deletions are told, in microseconds
 local RECOGNISED = 900000     -- for how long a repeated call is recognised, in milliseconds
 local AT_ONCE = 1000          -- how many arguments a command of Redis is given at most
 
-local token = ARGV[1]
-local writing, begins, renews, used, if_stamp, new_ttl, most_keys, most_bytes, most_notes, most_checkpoints, may_evict =
-  string.match(ARGV[2], '^(%d+) (%d) (%d) (%d+) (%S+) (%S+) (%d+) (%d+) (%d+) (%d+) (%d)$')
+local writing, begins, renews, used, if_stamp, new_ttl, most_keys, most_bytes, most_notes, most_checkpoints, may_evict,
+  token = string.match(ARGV[1], '^W?(%d+) (%d) (%d) (%d+) (%S+) (%S+) (%d+) (%d+) (%d+) (%d+) (%d) (.*)$')
 writing, used = tonumber(writing), tonumber(used)
 
 if writing > 0 and token ~= '' then
@@ -86,40 +92,35 @@ if if_stamp ~= '-' and tonumber(if_stamp) ~= (stamp or 0) then
   return {'stamp'}
 end
 
--- The time that a session is kept: an eighth more than its time to live, as in calls.py.
-local function renew()
-  expires = ttl and now + ttl + math.floor(ttl / 8)
-end
-
--- The call that is made second most, to write one variable, is carried out here, where it needs nothing special.
-if there and writing == 1 and used == 0 and ARGV[3] == 'Write' and ARGV[4] == '1' and #ARGV == 8 then
-  local key, value = ARGV[5], ARGV[6]
-  local before = call('HSTRLEN', values, key)
+-- To write one variable: a text of stamp and time to live, where it is one that is there, and nothing needs more care.
+local arguments = ARGV
+if string.sub(ARGV[1], 1, 1) == 'W' then
+  local key, value = ARGV[2], ARGV[3]
+  local before = there and call('HSTRLEN', values, key) or 0
   local more = #value - before
-  local plain = before > 0 and ARGV[7] == '' and ARGV[8] == '' and had == '' and may_evict == '0'
-  if plain and bytes + more <= tonumber(most_bytes) and call('HLEN', values) <= tonumber(most_keys) then
-    stamp = math.max(stamp, now) + 1
-    renew()
-    if not ttl or expires <= kept then
+  local plain = before > 0 and had == '' and may_evict == '0' and bytes + more <= tonumber(most_bytes)
+  if plain and call('HLEN', values) <= tonumber(most_keys) then
+    local next_stamp, until_then = math.max(stamp, now) + 1, ttl and now + ttl + math.floor(ttl / 8)
+    if not ttl or until_then <= kept then
       call('HSET', values, key, value)
-      call('ZADD', session .. ':versions', stamp, key)
-      call('HSET', session, 'stamp', stamp, 'expires', expires or '', 'bytes', bytes + more)
-      local reply = {stamp, ttl or -1, 0, 0}
+      call('ZADD', session .. ':versions', next_stamp, key)
+      call('HSET', session, 'stamp', next_stamp, 'expires', until_then or '', 'bytes', bytes + more)
+      local reply = string.format('%.0f %s', next_stamp, ttl and state[2] or '-')
       if token ~= '' then
         call('SET', session .. ':token:' .. token, cmsgpack.pack(reply), 'PX', RECOGNISED)
       end
       return reply
     end
-    stamp = tonumber(state[1])
   end
+  arguments = {ARGV[1], 'Write', '1', key, value, '', ''}
 end
 
--- The place in ARGV of what was taken last.
-local place = 2 + used
+-- The place of the argument that was taken last.
+local place = 1 + used
 
 local function take()
   place = place + 1
-  return ARGV[place]
+  return arguments[place]
 end
 
 -- As many arguments as the next one says.
@@ -249,6 +250,11 @@ local NAMES = {
   ':deltas', ':base:values', ':base:likenesses', ':base:versions', ':base:expiries', ':base:notes',
 }
 
+-- Gives the session its whole time again: an eighth more than its time to live, as in calls.py.
+local function renew()
+  expires = ttl and now + ttl + math.floor(ttl / 8)
+end
+
 -- Has Redis keep the session's keys until it expires, and for an eighth longer, so that most calls need not change it.
 -- `changed` are the names of keys that may be new.
 local function keep(changed)
@@ -289,7 +295,7 @@ if writing == 0 then
     keep({})
   end
   local reply = {stamp or 0, ttl or -1, 0}
-  while place < #ARGV do
+  while place < #arguments do
     reply[#reply + 1] = reads[take()]()
   end
   return reply
@@ -305,7 +311,7 @@ if not there and begins == '0' then
     End = function() return 0 end,
   }
   local reply = {0, -1, 0}
-  while place < #ARGV do
+  while place < #arguments do
     local name = take()
     if name == 'RestoreCheckpoint' then
       return {'no_checkpoint', take()}
@@ -990,7 +996,7 @@ end
 stamp = math.max(stamp + used, now)
 local used_before = {}
 for number = 1, used do
-  local key = ARGV[2 + number]
+  local key = arguments[1 + number]
   local before = call('ZSCORE', uses, key)
   if before then
     used_before[key] = before
@@ -1000,7 +1006,7 @@ end
 renew()
 
 local reply = {0, -1, 0}
-while place < #ARGV do
+while place < #arguments do
   local name = take()
   if reads[name] then
     reply[#reply + 1] = reads[name]()
