@@ -8,8 +8,8 @@ A storage has a clock of its own, in microseconds, which all its processes share
 was ended and begun anew. A variable's *version* is the stamp of its last write or deletion; its *use* is the stamp of
 its last write, or just before that of the call that told that it was read.
 
-A session is there from its first write that stores something, until it is ended or expires. Of an expired one nothing
-is seen, and the next write begins a new one. Expired variables are never seen either.
+A session is there from the first call that may store something in it, until it is ended or expires. Of an expired one
+nothing is seen, and the next write begins a new one. Expired variables are never seen either.
 """
 
 from __future__ import annotations
@@ -344,9 +344,10 @@ class Reply(NamedTuple):
     """What came of a call.
 
     Args:
-        results: One for each command.
+        results: One for each command. To a call that was carried out before, what its writes answered; what it reads,
+            it reads now.
         stamp: The session's stamp, of this call if it wrote; 0 if there is no session.
-        ttl_us: The session's time to live; None if it has none.
+        ttl_us: The session's time to live, as reads tell it; None if it has none. Writes may tell that of the call.
         evicted: How many variables had to go.
     """
 

@@ -1,8 +1,9 @@
-"""What storages refuse, in the same words."""
+"""What storages refuse, in the same words; and what they answer where there is no session."""
 
 from __future__ import annotations
 
 from ..errors import InvalidInput, NotFound
+from .calls import Clear, ClearNotes, Command, DeleteCheckpoint, End, Remove, RestoreCheckpoint, Touch
 
 
 def not_a_whole_number(key: str) -> InvalidInput:
@@ -31,3 +32,15 @@ def no_checkpoint(checkpoint_id: str) -> NotFound:
 def checkpoint_there(checkpoint_id: str) -> InvalidInput:
     """A checkpoint that is to be made is there."""
     return InvalidInput(f"The session has a checkpoint {checkpoint_id!r} already. Nothing was changed.")
+
+
+def of_nothing(command: Command[object]) -> object:
+    """What a command that writes, but begins no session, answers where there is none."""
+    match command:
+        case Remove() | Clear() | ClearNotes():
+            return 0
+        case Touch() | DeleteCheckpoint() | End():
+            return False
+        case RestoreCheckpoint(checkpoint_id):
+            raise no_checkpoint(checkpoint_id)
+    return None

@@ -14,18 +14,10 @@ from ..calls import (
     READS,
     Address,
     Call,
-    Clear,
-    ClearNotes,
-    Command,
-    DeleteCheckpoint,
-    End,
-    Remove,
     Reply,
-    RestoreCheckpoint,
     StampMoved,
-    Touch,
 )
-from ..refusals import no_checkpoint
+from ..refusals import of_nothing
 from .session import Session
 
 #: For how long a repeated call is recognised, in microseconds; and how many of the last calls at most, which is enough
@@ -180,15 +172,3 @@ class InMemoryStorage:
 
     def _drop(self, address: Address) -> None:
         self._bytes -= self._sessions.pop(address).all_bytes
-
-
-def of_nothing(command: Command[object]) -> object:
-    """What a command that writes, but begins no session, answers where there is none."""
-    match command:
-        case Remove() | Clear() | ClearNotes():
-            return 0
-        case Touch() | DeleteCheckpoint() | End():
-            return False
-        case RestoreCheckpoint(checkpoint_id):
-            raise no_checkpoint(checkpoint_id)
-    return None

@@ -1,10 +1,10 @@
-"""What a storage must do: `Storage`."""
+"""What a storage must do: `Storage`; and what one tells that may be away: `MayDegrade`."""
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
-from ..calls import Call, Reply
+from ..calls import Address, Call, Reply
 
 
 @runtime_checkable
@@ -40,3 +40,25 @@ class Storage(Protocol):
 
     def close(self) -> None:
         """Close those of the blocking side."""
+
+
+class Condition(NamedTuple):
+    """Whether a storage serves a session.
+
+    Args:
+        degraded: Whether another one serves it, as it is away.
+        pending: How many writes wait for it to be back.
+        lost: What was not written when it was back, as somebody else had written meanwhile.
+    """
+
+    degraded: bool = False
+    pending: int = 0
+    lost: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class MayDegrade(Protocol):
+    """A storage that may be away while another one serves in its place."""
+
+    def condition(self, address: Address) -> Condition:
+        """How it is with a session now. Asks no server."""
