@@ -92,25 +92,46 @@ if if_stamp ~= '-' and tonumber(if_stamp) ~= (stamp or 0) then
   return {'stamp'}
 end
 
--- To write one variable: a text of stamp and time to live, where it is one that is there, and nothing needs more care.
+local function has_had(letter)
+  return string.find(had, letter, 1, true)
+end
+
+-- To write one variable: a text of stamp and time to live, where there is place, and no key of the session is new.
 local arguments = ARGV
 if string.sub(ARGV[1], 1, 1) == 'W' then
   local key, value = ARGV[2], ARGV[3]
-  local before = there and call('HSTRLEN', values, key) or 0
-  local more = #value - before
-  local plain = before > 0 and had == '' and may_evict == '0' and bytes + more <= tonumber(most_bytes)
-  if plain and call('HLEN', values) <= tonumber(most_keys) then
-    local next_stamp, until_then = math.max(stamp, now) + 1, ttl and now + ttl + math.floor(ttl / 8)
-    if not ttl or until_then <= kept then
-      call('HSET', values, key, value)
-      call('ZADD', session .. ':versions', next_stamp, key)
-      call('HSET', session, 'stamp', next_stamp, 'expires', until_then or '', 'bytes', bytes + more)
-      local reply = string.format('%.0f %s', next_stamp, ttl and state[2] or '-')
-      if token ~= '' then
-        call('SET', session .. ':token:' .. token, cmsgpack.pack(reply), 'PX', RECOGNISED)
+  local keys, size_bytes, known = there and call('HLEN', values) or 0, 0, true
+  if keys > 0 then
+    local before = call('HSTRLEN', values, key)
+    known = before > 0 or call('HEXISTS', values, key) == 1
+    size_bytes = bytes + #value - before + (known and 0 or #key)
+  end
+  local fits = size_bytes <= tonumber(most_bytes) and keys + (known and 0 or 1) <= tonumber(most_keys)
+  local kept_until = ttl and now + ttl + math.floor(ttl / 8)
+  if keys > 0 and fits and (may_evict == '0' or has_had('u')) and (not ttl or kept_until <= kept) then
+    stamp = math.max(stamp, now) + 1
+    call('HSET', values, key, value)
+    call('ZADD', session .. ':versions', stamp, key)
+    call('HSET', session, 'stamp', stamp, 'expires', kept_until or '', 'bytes', size_bytes)
+    if had ~= '' then
+      if has_had('u') then
+        call('ZADD', session .. ':uses', stamp, key)
       end
-      return reply
+      if has_had('e') then
+        call('ZREM', expiries, key)
+      end
+      if has_had('l') then
+        call('HDEL', session .. ':likenesses', key)
+      end
+      if has_had('d') then
+        call('ZREM', session .. ':deleted', key)
+      end
     end
+    local reply = string.format('%.0f %s', stamp, ttl and state[2] or '-')
+    if token ~= '' then
+      call('SET', session .. ':token:' .. token, cmsgpack.pack(reply), 'PX', RECOGNISED)
+    end
+    return reply
   end
   arguments = {ARGV[1], 'Write', '1', key, value, '', ''}
 end
@@ -332,7 +353,7 @@ local notes_bytes, forgotten, evicted, ended = 0, 0, 0, false
 
 -- Notes that the session has one of the keys that few sessions have, by its first letter.
 local function have(letter)
-  if not string.find(had, letter, 1, true) then
+  if not has_had(letter) then
     had = had .. letter
   end
 end
@@ -403,11 +424,11 @@ local written = {}
 local function wrote(key, likeness)
   change(':versions')
   call('ZADD', versions, stamp, key)
-  if string.find(had, 'u', 1, true) then
+  if has_had('u') then
     change(':uses')
     call('ZADD', uses, stamp, key)
   end
-  if string.find(had, 'd', 1, true) then
+  if has_had('d') then
     change(':deleted')
     call('ZREM', deleted, key)
   end
@@ -415,7 +436,7 @@ local function wrote(key, likeness)
     have('l')
     change(':likenesses')
     call('HSET', likenesses, key, likeness)
-  elseif string.find(had, 'l', 1, true) then
+  elseif has_had('l') then
     change(':likenesses')
     call('HDEL', likenesses, key)
   end
@@ -430,7 +451,7 @@ local function put(key, value, likeness, expiry)
     have('e')
     change(':expiries')
     call('ZADD', expiries, expiry, key)
-  elseif string.find(had, 'e', 1, true) then
+  elseif has_had('e') then
     change(':expiries')
     call('ZREM', expiries, key)
   end
@@ -978,13 +999,13 @@ end})
 -- The call ------------------------------------------------------------------------------------------------------------
 
 -- From the first call on that may evict, uses are kept; until then they are what versions are.
-if may_evict and not string.find(had, 'u', 1, true) then
+if may_evict and not has_had('u') then
   have('u')
   change(':uses')
   call('ZUNIONSTORE', uses, 1, versions)
 end
 
-local expired = string.find(had, 'e', 1, true) and call('ZRANGEBYSCORE', expiries, '-inf', now) or {}
+local expired = has_had('e') and call('ZRANGEBYSCORE', expiries, '-inf', now) or {}
 for _, key in ipairs(expired) do
   forget(key, tonumber(call('ZSCORE', versions, key)))
 end

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import threading
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -45,7 +46,8 @@ class RedisStorage:
     them, when it is full. A session that expires is removed by Redis itself.
 
     Args:
-        where: A URL (``redis://``, ``rediss://`` or ``unix://``), or a client of redis-py: ``redis.asyncio.Redis``,
+        where: A URL (``redis://``, ``rediss://``, ``unix://``; ``valkey://`` and ``valkeys://`` mean the first two), or
+            a client of redis-py: ``redis.asyncio.Redis``,
             ``redis.Redis``, or either ``RedisCluster``; it must not decode responses. A client that is given serves its
             own side only, and an asynchronous one its own event loop.
         other: A client for the other side, if the first one was given as a client.
@@ -82,7 +84,8 @@ class RedisStorage:
         self._max_connections = max_connections
         self._cluster = cluster
         self._options = options
-        self._url = where if isinstance(where, str) else None
+        # redis-py knows Valkey by the names of Redis only.
+        self._url = re.sub("^valkey(s?)://", r"redis\1://", where) if isinstance(where, str) else None
         self._awaited: Any = None
         self._blocking: Any = None
         self._owns_blocking = self._url is not None

@@ -422,6 +422,12 @@ async def test_clients_that_are_given_are_used(redis_server: OwnServer, cluster_
         blocking_client.close()
 
 
+def test_valkey_is_named_by_its_own_scheme(valkey_server: OwnServer, prefix: str) -> None:
+    storage = RedisStorage(valkey_server.url.replace("redis://", "valkey://"), prefix=prefix, timeout_s=60.0)
+    assert blocking(storage, call(Increment("n", 1))).results == (1,)
+    storage.close()
+
+
 def test_options_that_cannot_work_are_refused(redis_server: OwnServer) -> None:
     for url in ("mysql://host/0", "redis://:pass/word@host:6379/0", "host:6379"):
         with pytest.raises(ConfigError) as refusal:
