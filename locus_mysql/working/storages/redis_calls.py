@@ -99,9 +99,9 @@ def reply_of(call: Call, answer: Any) -> Reply:
         CapacityExceeded, InvalidInput, NotFound, StampMoved: It refused.
     """
     if _reads_one(call):
-        value, numbers = answer
-        read_at, ttl, left = numbers.split()
-        found = {} if value is None else {call.commands[0].keys[0]: Found(value, _number(left))}  # type: ignore[attr-defined]
+        line, there, value = answer.partition(b"\n")
+        read_at, ttl, left = line.split()
+        found = {} if not there else {call.commands[0].keys[0]: Found(value, _number(left))}  # type: ignore[attr-defined]
         return Reply((found,), int(read_at), _number(ttl))
     if isinstance(answer, bytes):
         written_at, ttl = answer.split()
