@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from locus_mysql.working.calls import ReadTask
 from locus_mysql.working.storages.fallback import FallbackStorage
 from locus_mysql.working.storages.in_memory import InMemoryStorage
 from locus_mysql.working.testing import CHECKS, Check
 
-from .frail import Frail
+from .frail import Frail, call
 
 #: Long enough that no busy machine begins an outage.
 PATIENT_S = 60.0
@@ -21,13 +22,21 @@ def up() -> FallbackStorage:
 def away() -> FallbackStorage:
     primary = Frail()
     primary.away = True
-    return FallbackStorage(primary, timeout_s=PATIENT_S)
+    return begun(FallbackStorage(primary, timeout_s=PATIENT_S, max_pending=100_000))
 
 
 def nested() -> FallbackStorage:
     primary, second = Frail(), Frail()
     primary.away = second.away = True
-    return FallbackStorage(primary, FallbackStorage(second), timeout_s=PATIENT_S)
+    last = begun(FallbackStorage(second, max_pending=100_000))
+    return begun(FallbackStorage(primary, last, timeout_s=PATIENT_S, max_pending=100_000))
+
+
+def begun(storage: FallbackStorage) -> FallbackStorage:
+    """One whose outage began before: of the call that begins it, it is not known whether it was carried out."""
+    storage.execute_blocking(call(ReadTask()))
+    assert storage.degraded
+    return storage
 
 
 STORAGES = pytest.mark.parametrize("make", [up, away, nested], ids=lambda make: make.__name__)
