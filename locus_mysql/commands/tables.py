@@ -27,6 +27,7 @@ FAMILIES = {
     "memories": "MemoryStore, MySQLMemory, and LangGraph's stores",
     "working": "WorkingMemory",
     "memu": "MemuDatabase",
+    "working": "WorkingMemory",
 }
 
 #: Of these, those that hold threads.

@@ -144,7 +144,19 @@ class Instruments:
         return totals
 
 
-_making = threading.Lock()
+class Making:
+    """The lock under which the process's instruments are made."""
+
+    def __init__(self) -> None:
+        self.begin_in_child()
+        tell_at_fork(self)
+
+    def begin_in_child(self) -> None:
+        """As `Instruments.begin_in_child`."""
+        self.lock = threading.Lock()
+
+
+MAKING = Making()
 _made: Instruments | None = None
 
 
@@ -154,7 +166,7 @@ def instruments() -> Instruments | None:
     if _made is None:
         tracers, meters = trace.get_tracer_provider(), metrics.get_meter_provider()
         if _is_set(tracers) or _is_set(meters):
-            with _making:
+            with MAKING.lock:
                 _made = _made or Instruments(tracers, meters)
     return _made
 

@@ -46,8 +46,8 @@ class Parts:
         for name, body in bodies.items():
             value = values[name].value
             if isinstance(value, Stored):
-                self.bodies[value.chain] = body.data
-                data = memoryview(body.data)
+                self.bodies[value.chain] = whole = body.data
+                data = memoryview(whole)
                 for index, link in enumerate(value.chain):
                     if seen_bytes(value.chain, index) >= link.length:
                         self.opened[link.part] = data[link.start : link.length]
@@ -230,7 +230,7 @@ class Loading:
         parts = Parts()
         numbers = [link.part for value in seeds.values() if isinstance(value, Stored) for link in value.chain]
         if numbers:
-            (found,) = yield Batch.of(self._sql.loading.parts(*key, numbers))
+            (found,) = yield Batch.of(self._sql.loading.parts(*key, keys.ns_key(ns), numbers))
             parts.sealed = {cast(int, row[0]): cast(bytes, row[1]) for row in found.rows}
         return {
             name: ChannelHistory(writes[name][::-1], parts.encoded(seeds[name]) if name in seeds else None)

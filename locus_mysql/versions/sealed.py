@@ -43,11 +43,13 @@ def unseal(stored: bytes) -> bytes:
     elif kind == _DEFLATED:
         try:
             inflating = zlib.decompressobj(-15, zdict=DICTIONARY)
-            content = inflating.decompress(rest)
+            content = inflating.decompress(rest, COMPRESS_BYTES.stop)  # never more memory than a compressed one needs
         except zlib.error as error:
             raise CorruptCheckpoint("A stored checkpoint cannot be read back; its bytes are damaged.") from error
-        if not inflating.eof:
-            raise CorruptCheckpoint("A stored checkpoint cannot be read back; its bytes are cut short.")
+        if len(content) not in COMPRESS_BYTES:
+            raise CorruptCheckpoint("A stored checkpoint cannot be read back; nothing of its size is compressed.")
+        if not inflating.eof or inflating.unused_data:
+            raise CorruptCheckpoint("A stored checkpoint cannot be read back; its bytes are cut short, or too many.")
     else:
         raise CorruptCheckpoint(
             "A stored checkpoint is of a format that this version does not know; upgrade locus-mysql."

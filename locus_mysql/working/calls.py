@@ -227,7 +227,7 @@ class Increment(Command[int]):
 
 @dataclass(frozen=True, slots=True)
 class CompareAndSet(Command[bool]):
-    """Write a variable if it is as expected; whether it was. It keeps its time to live. It stands alone in its call.
+    """Write a variable if it is as expected; whether it was. It keeps its time to live.
 
     Args:
         variable: What to write.
@@ -344,9 +344,10 @@ class Reply(NamedTuple):
     """What came of a call.
 
     Args:
-        results: One for each command. Where several commands write, the results of these are not to be relied on.
+        results: One for each command. To a call that was carried out before, what its writes answered; what it reads,
+            it reads now.
         stamp: The session's stamp, of this call if it wrote; 0 if there is no session.
-        ttl_us: The session's time to live; None if it has none.
+        ttl_us: The session's time to live, as reads tell it; None if it has none. Writes may tell that of the call.
         evicted: How many variables had to go.
     """
 

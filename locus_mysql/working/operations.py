@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+from hashlib import sha256
 from typing import cast
 
 from ..config import MySQLConfig
@@ -12,6 +13,7 @@ from ..dialect import Statement
 from ..dialect.working.dialect import WorkingDialect
 from ..dialect.working.sessions import Allowed
 from ..dialect.working.template import SessionKey
+from ..drivers.interface import Result
 from ..engine.operation import Batch, Duplicate, Operation, Outdated, Results
 from ..errors import CapacityExceeded, Unavailable
 from .calls import (
@@ -20,10 +22,14 @@ from .calls import (
     Append,
     Call,
     CreateCheckpoint,
+    End,
     Increment,
     Reply,
     RestoreCheckpoint,
     StampMoved,
+    Touch,
+    Write,
+    WriteTask,
     lifetime_us,
 )
 from .plans import Plans, Reading, Writing, session_of
@@ -81,13 +87,19 @@ class WorkingOperations:
         renewing = (self.sql.sessions.renew(key),) if call.renew else ()
         statements = (*renewing, *(reading.statement for reading in readings))
         results = (yield Batch(statements, atomic=len(readings) > 1))[len(renewing) :]
+        stamp, ttl_us = session_of(results[0])
+        if call.if_stamp not in {None, stamp}:
+            raise StampMoved
         answers = tuple(reading.answer(result.rows) for reading, result in zip(readings, results, strict=True))
-        return Reply(answers, *session_of(results[0]))
+        return Reply(answers, stamp, ttl_us)
 
     def _write(self, call: Call) -> Operation[Reply]:
         key = SessionKey(*call.address)
-        plans = [self._plans.of(command, key, call.token, call.limits) for command in call.commands]
-        room, bury = False, False
+        plans = [
+            self._plans.of(command, key, _token_of(call, place), call.limits)
+            for place, command in enumerate(call.commands)
+        ]
+        room, bury = _is_more(call, plans), False
         for _ in range(TRIES):
             try:
                 reply = yield from self._try(call, key, plans, room=room, bury=bury)
@@ -116,38 +128,39 @@ class WorkingOperations:
             room: Whether room is made before the limits are checked.
             bury: Whether the session has expired, and is removed before.
         """
-        outcome = self.sql.entries.outcome(key.tenant, call.token)
         steps: list[Statement] = list(self._bury(key)) if bury else []
         results: dict[str, Statement] = {}
-        alone = len(plans) == 1
+        settled = False
         for place, plan in enumerate(plans):
             if isinstance(plan, Reading):
-                results[f"read{place}"] = plan.statement
+                results[f"answer{place}"] = plan.statement
                 steps.append(plan.statement)
                 continue
             lock = self._lock(call, key, plans, plan, first="lock" not in results, checked=not room)
             results["lock"] = lock[0]
-            settle = plan.settle if alone else None
-            before, after = ((settle,), ()) if plan.settled_first else ((), (settle, outcome))
             steps += lock
-            if settle is not None:
-                results["outcome"] = settle if plan.settled_first else outcome
-                steps += [*before, *plan.steps, *after]
-            else:
+            if plan.settle is None:
                 steps += plan.steps
+            elif plan.settled_first:
+                results[f"answer{place}"] = plan.settle
+                steps += [plan.settle, *plan.steps]
+            else:
+                results[f"answer{place}"] = self.sql.entries.outcome(key.tenant, _token_of(call, place))
+                steps += [*plan.steps, plan.settle, results[f"answer{place}"]]
+            settled = settled or (plan.settle is not None and place == 0)
             if plan.trim is not None:
                 results["trim"] = plan.trim
             if plan.counts is not None:
                 steps += plan.counts(None if room else _allowed(call))
-        if "outcome" not in results:
+        if not settled:
             steps.append(self.sql.entries.settle(key.tenant, call.token))
         if room:
             steps += self._make_room(call, key, results)
         elif any(isinstance(plan, Writing) and plan.recounts for plan in plans):
             steps.append(self.sql.sessions.recount(key))
-        came = yield Batch.named(*steps, landed=outcome, **results)
+        came = yield Batch.named(*steps, landed=self.sql.entries.outcome(key.tenant, call.token), **results)
         if came.landed is not None:
-            return (yield from self._landed(call, key, plans, cast("int | None", came.landed[0])))
+            return (yield from self._landed(call, key, plans))
         if "trim" in results and came.named("trim").affected:
             yield Batch.of(self.sql.sessions.hold(key), self.sql.checkpoints.prune(key))
         return _reply(call, plans, came, results)
@@ -161,7 +174,7 @@ class WorkingOperations:
         if not first:
             return (sessions.lock_again(key, plan.change, allowed),)
         used, relied = len(call.used), call.if_stamp
-        if any(isinstance(other, Writing) and other.begins for other in plans):
+        if not relied and any(isinstance(other, Writing) and other.begins for other in plans):
             lifetime = None if call.ttl_us is None else lifetime_us(call.ttl_us)
             begin = sessions.begin(
                 key, os.urandom(16), call.ttl_us, lifetime, plan.change, used=used, relied=relied, allowed=allowed
@@ -182,12 +195,21 @@ class WorkingOperations:
             steps.append(results["evict"])
         return [*steps, self.sql.sessions.recount(key, allowed)]
 
-    def _landed(
-        self, call: Call, key: SessionKey, plans: list[Reading | Writing], outcome: int | None
-    ) -> Operation[Reply]:
-        """The reply to a call that was carried out before."""
-        (state,) = yield Batch.of(self.sql.sessions.state(key))
-        answers = tuple(plan.answer(outcome) if isinstance(plan, Writing) else None for plan in plans)
+    def _landed(self, call: Call, key: SessionKey, plans: list[Reading | Writing]) -> Operation[Reply]:
+        """The reply to a call that was carried out before. What it reads, it reads now."""
+        outcomes = (
+            plan.statement
+            if isinstance(plan, Reading)
+            else self.sql.entries.outcome(key.tenant, _token_of(call, place))
+            for place, plan in enumerate(plans)
+        )
+        state, *came = yield Batch((self.sql.sessions.state(key), *outcomes), atomic=False)
+        answers = tuple(
+            plan.answer(result.rows)
+            if isinstance(plan, Reading)
+            else plan.answer(cast("int | None", result.rows[0][0]) if result.rows else None)
+            for plan, result in zip(plans, came, strict=True)
+        )
         stamp, ttl_us = cast("tuple[int, int | None]", tuple(state.rows[0][1:3])) if state.rows else (0, None)
         return Reply(answers, stamp, ttl_us)
 
@@ -202,45 +224,59 @@ class WorkingOperations:
     ) -> Operation[Reply | tuple[bool, bool]]:
         """Why a batch was undone: the reply if nothing is left to do, or whether room and a burial are needed."""
         sessions, entries = self.sql.sessions, self.sql.entries
-        names = tuple(name for plan in plans if isinstance(plan, Writing) for name in plan.names) or ("",)
-        as_json = json.dumps(names, ensure_ascii=False)
+        names = tuple(name for plan in plans if isinstance(plan, Writing) for name in plan.names)
+        task = any(isinstance(command, WriteTask) for command in call.commands)
         asked = (
             entries.outcome(key.tenant, call.token),
             sessions.state(key),
-            entries.has(key, names, as_json),
+            entries.has(key, names, json.dumps(names, ensure_ascii=False), task=task),
         )
         settled, found, has = yield Batch(asked, atomic=False)
         if settled.rows:
-            return (yield from self._landed(call, key, plans, cast("int | None", settled.rows[0][0])))
+            return (yield from self._landed(call, key, plans))
         if isinstance(refused, Duplicate) and refused.table == self.sql.names["checkpoints"]:
             raise _checkpoint_there(call)
         expired = bool(found.rows and found.rows[0][3])
         there = bool(found.rows) and not expired
         if call.if_stamp is not None and call.if_stamp != (found.rows[0][1] if there else 0):
             raise StampMoved
-        if not there:
-            if any(isinstance(plan, Writing) and plan.begins for plan in plans):
-                return room, expired
-            return Reply(tuple(of_nothing(command) for command in call.commands))
-        yield from self._check_commands(call, key)
+        begins = any(isinstance(plan, Writing) and plan.begins for plan in plans)
+        if not there and not begins:
+            return Reply(
+                tuple(
+                    plan.answer(()) if isinstance(plan, Reading) else of_nothing(command)
+                    for command, plan in zip(call.commands, plans, strict=True)
+                )
+            )
+        more_bytes = yield from self._check_commands(call, key)
         if room:
-            state, present = found.rows[0], has.rows[0]
-            held = tuple(int(cast(int, count)) for count in (*state[4:7], *present))
-            _raise_if_full(call, plans, held)
-        return any(isinstance(plan, Writing) and plan.adds for plan in plans), False
+            held = (*found.rows[0][4:8], *has.rows[0]) if there else (0,) * 6
+            _raise_if_full(call, plans, tuple(int(cast(int, count)) for count in held), more_bytes)
+        return any(isinstance(plan, Writing) and plan.adds for plan in plans), expired
 
-    def _check_commands(self, call: Call, key: SessionKey) -> Operation[None]:
-        """Raise what a command asks for that cannot be."""
+    def _check_commands(self, call: Call, key: SessionKey) -> Operation[int]:
+        """Raise what a command asks for that cannot be.
+
+        Returns:
+            How many bytes more sums have than what was added.
+        """
+        more_bytes = 0
+        written: dict[str, bytes] = {}
         for command in call.commands:
-            if isinstance(command, RestoreCheckpoint):
+            if isinstance(command, Write):
+                written.update((variable.key, variable.value) for variable in command.variables)
+            elif isinstance(command, RestoreCheckpoint):
                 (found,) = yield Batch.of(self.sql.checkpoints.found(key, command.checkpoint_id))
                 if not found.rows:
                     raise no_checkpoint(command.checkpoint_id)
             elif isinstance(command, Increment):
-                (found,) = yield Batch.of(self.sql.entries.read(key, (command.key,), ""))
-                value = cast("bytes | None", found.rows[0][1]) if found.rows else None
-                if value is not None:
-                    _check_sum(value, command)
+                value = written.get(command.key)
+                if value is None:
+                    (found,) = yield Batch.of(self.sql.entries.read(key, (command.key,), ""))
+                    value = cast("bytes | None", found.rows[0][1]) if found.rows else None
+                written[command.key] = _sum(value, command)
+                more_bytes += len(written[command.key]) - len(str(command.by))
+        return more_bytes
 
     def _bury(self, key: SessionKey) -> tuple[Statement, ...]:
         """Remove a session that has expired, all of it; undone if it has not."""
@@ -260,23 +296,34 @@ def _allowed(call: Call) -> Allowed:
     return Allowed(call.limits.keys, call.limits.session_bytes, call.limits.scratchpad_entries)
 
 
+def _token_of(call: Call, place: int) -> bytes:
+    """The token of one of a call's commands: the first has that of the call."""
+    return call.token if place == 0 else sha256(call.token + place.to_bytes(4)).digest()[:16]
+
+
+def _is_more(call: Call, plans: list[Reading | Writing]) -> bool:
+    """Whether a call writes more than a whole session may hold; checked behind what it writes, then."""
+    begun = [plan.change.begun for plan in plans if isinstance(plan, Writing)]
+    variables, notes, size_bytes = (sum(count) for count in zip(*begun, strict=True))
+    limits = call.limits
+    return bool(variables > limits.keys or notes > limits.scratchpad_entries or size_bytes > limits.session_bytes)
+
+
 def _reply(call: Call, plans: list[Reading | Writing], came: Results, named: dict[str, Statement]) -> Reply:
+    stamp, ttl_us = came.named("lock").last_insert_id, call.ttl_us
     answers: list[object] = []
-    stamp = came.named("lock").last_insert_id
-    for place, plan in enumerate(plans):
+    for place, (command, plan) in enumerate(zip(call.commands, plans, strict=True)):
+        result = came.named(f"answer{place}") if f"answer{place}" in named else Result()
         if isinstance(plan, Reading):
-            answers.append(plan.answer(came.named(f"read{place}").rows))
+            answers.append(plan.answer(result.rows))
+            ttl_us = session_of(result)[1]
             continue
-        stamp += plan.more_stamps
-        if "outcome" in named:
-            outcome = came.named("outcome")
-            answers.append(plan.answer(cast(int, outcome.rows[0][0]) if outcome.rows else outcome.last_insert_id))
-        elif plan.settle is None:
-            answers.append(plan.answer(None))
-        else:
-            answers.append(None)
+        answers.append(plan.answer(cast(int, result.rows[0][0]) if result.rows else result.last_insert_id))
+        stamp = 0 if isinstance(command, End) else stamp + plan.more_stamps
+        if isinstance(command, Touch) and command.ttl_us is not None:
+            ttl_us = command.ttl_us
     evicted = came.named("evict").affected if "evict" in named else 0
-    return Reply(tuple(answers), stamp, call.ttl_us, evicted)
+    return Reply(tuple(answers), stamp, ttl_us, evicted)
 
 
 def _checkpoint_there(call: Call) -> Exception:
@@ -285,36 +332,47 @@ def _checkpoint_there(call: Call) -> Exception:
     return checkpoint_there(next(itertools.chain(made, undone)))
 
 
-def _check_sum(value: bytes, command: Increment) -> None:
-    """Raise if a number cannot be added to a value."""
+def _sum(value: bytes | None, command: Increment) -> bytes:
+    """What an increment makes of a value.
+
+    Raises:
+        InvalidInput: Nothing can be added to it, or not so much.
+    """
     try:
-        number = int(value)
+        number = int(value or b"0")
     except ValueError:
         raise not_a_whole_number(command.key) from None
-    if str(number).encode() != value or not INT_LEAST <= number <= INT_MOST:
+    if str(number).encode() != (value or b"0") or not INT_LEAST <= number <= INT_MOST:
         raise not_a_whole_number(command.key)
     if not INT_LEAST <= number + command.by <= INT_MOST:
         raise out_of_range(command.key, command.by)
+    return str(number + command.by).encode()
 
 
-def _raise_if_full(call: Call, plans: list[Reading | Writing], held: tuple[int, ...]) -> None:
+def _raise_if_full(call: Call, plans: list[Reading | Writing], held: tuple[int, ...], more_bytes: int) -> None:
     """Raise if a call does not fit.
 
     Args:
         call: The call.
         plans: What its commands send.
-        held: Notes, bytes and variables of the session; of the variables that the call writes, how many are there, and
-            their bytes.
+        held: Notes, bytes and variables of the session, and bytes without any variables; of the variables that the
+            call writes, how many are there, and their bytes, with those of the task state if it writes that.
+        more_bytes: What it adds beside what its plans say.
     """
-    notes, size_bytes, variables, present, present_bytes = held
+    notes, size_bytes, variables, other_bytes, present, present_bytes = held
+    limits, session_id = call.limits, call.address.session_id
     writing = [plan for plan in plans if isinstance(plan, Writing) and plan.adds]
-    limits = call.limits
+    names = {name for plan in writing for name in plan.names}
+    if limits.on_full == "evict":  # all others have to go first
+        variables, size_bytes, present, present_bytes = 0, other_bytes, 0, min(present_bytes, other_bytes)
+        if not any(isinstance(command, WriteTask) for command in call.commands):
+            present_bytes = 0
     notes += sum(isinstance(command, Append) for command in call.commands)
     if notes > limits.scratchpad_entries:
-        raise CapacityExceeded("max_scratchpad_entries", notes, limits.scratchpad_entries, call.address.session_id)
-    variables += len({name for plan in writing for name in plan.names}) - present
-    if variables > limits.keys and (limits.on_full == "refuse" or present == variables):
-        raise CapacityExceeded("max_keys", variables, limits.keys, call.address.session_id)
-    size_bytes += sum(plan.size_bytes for plan in writing) - present_bytes
+        raise CapacityExceeded("max_scratchpad_entries", notes, limits.scratchpad_entries, session_id)
+    variables += len(names) - present
+    if variables > limits.keys:
+        raise CapacityExceeded("max_keys", variables, limits.keys, session_id)
+    size_bytes += more_bytes + sum(plan.size_bytes for plan in writing) - present_bytes
     if size_bytes > limits.session_bytes:
-        raise CapacityExceeded("max_session_bytes", size_bytes, limits.session_bytes, call.address.session_id)
+        raise CapacityExceeded("max_session_bytes", size_bytes, limits.session_bytes, session_id)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any, cast
 
 from ..dialect import Statement
@@ -53,6 +54,9 @@ from .calls import (
     Write,
     WriteTask,
 )
+
+#: The longest likeness that its column holds.
+LIKENESS_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +160,7 @@ class Plans:
         match command:
             case Write(variables):
                 names = tuple(variable.key for variable in variables)
-                rows = [EntryRow(v.key, v.value, v.likeness, v.size_bytes, v.ttl_us) for v in variables]
+                rows = [EntryRow(v.key, v.value, _short(v.likeness), v.size_bytes, v.ttl_us) for v in variables]
                 size_bytes = sum(row.size_bytes for row in rows)
                 return Writing(
                     with_variables(names, _json(names), len(names), size_bytes),
@@ -181,13 +185,13 @@ class Plans:
             case Increment(name, by):
                 return self._increment(key, token, name, by)
             case CompareAndSet(variable, likeness):
-                row = EntryRow(variable.key, variable.value, variable.likeness, variable.size_bytes)
+                row = EntryRow(variable.key, variable.value, _short(variable.likeness), variable.size_bytes)
                 return Writing(
                     with_variables((variable.key,), "", 0, 0),
                     (entries.put_if_matched(key, token, row),),
                     begins=True,
                     adds=True,
-                    settle=entries.settle_match(key, token, variable.key, likeness),
+                    settle=entries.settle_match(key, token, variable.key, likeness and _short(likeness)),
                     settled_first=True,
                     counts=lambda allowed: (self.sql.sessions.count_in(key, variable.key, allowed),),
                     answer=bool,
@@ -279,6 +283,11 @@ def int_of(outcome: int | None) -> int:
 def session_of(result: Result) -> tuple[int, int | None]:
     """Stamp and time to live of the session that a reading statement found; 0 and None if there is none."""
     return cast(tuple[int, int | None], tuple(result.rows[0][-2:])) if result.rows else (0, None)
+
+
+def _short(likeness: bytes) -> bytes:
+    """A likeness that fits into its column; those of `values` do."""
+    return likeness if len(likeness) <= LIKENESS_BYTES else sha256(likeness).digest()
 
 
 def _json(names: Sequence[str]) -> str:

@@ -74,7 +74,7 @@ class TaskState(BaseModel):
         """Begin a pending task."""
         if self.status != "pending":
             raise InvalidInput(f"Task {self.task_id!r} is {self.status}; only a pending task can be started.")
-        return self._next(status="running", started_at=_later(None), description=description)
+        return self._next(status="running", description=description)
 
     def advance(
         self,
@@ -97,7 +97,7 @@ class TaskState(BaseModel):
         """
         step = self.current_step + steps
         if progress is None:
-            progress = step / self.total_steps if self.total_steps else self.progress
+            progress = min(1.0, step / self.total_steps) if self.total_steps else self.progress
         return self._next(status="running", current_step=step, progress=progress, description=description, data=data)
 
     def wait(self, description: str | None = None) -> TaskState:
@@ -137,10 +137,9 @@ class TaskState(BaseModel):
             raise InvalidInput(f"Task {self.task_id!r}: {f'{place}: ' if place else ''}{message}.") from None
 
 
-def _later(than: datetime | None) -> datetime:
+def _later(than: datetime) -> datetime:
     """Now, but never before a time: clocks are put back."""
-    now = datetime.now(UTC)
-    return now if than is None else max(now, than)
+    return max(datetime.now(UTC), than)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import math
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from ..database.exact_json import check_json, decode_json, encode_json
 from ..errors import CapacityExceeded, CorruptCheckpoint, InvalidInput
@@ -61,7 +61,10 @@ def encode(value: object, what: str, limit_bytes: int, session_id: str) -> bytes
 
 
 def _encode_model(model: BaseModel, what: str) -> bytes:
-    text = to_json(model, inf_nan_mode="constants")
+    try:
+        text = to_json(model, inf_nan_mode="constants")
+    except PydanticSerializationError:  # it holds a lone surrogate, or what JSON cannot hold
+        text = encode_json(model.model_dump(mode="json"))
     try:
         again = decode_model(type(model), text)
     except ValidationError:

@@ -42,6 +42,10 @@ def changed(folder: Path, *paths: str) -> bool:
     return done.returncode == 0
 
 
+def passed(folder: Path, *paths: str) -> None:
+    subprocess.run([CHANGED, "--passed", *paths], cwd=folder, env=ENVIRONMENT, check=True)
+
+
 @pytest.fixture
 def origin(tmp_path: Path) -> Path:
     """A repository with the folders bench and docs."""
@@ -113,3 +117,56 @@ def test_without_what_landed_it_cannot_be_told(clone: Path, origin: Path, tmp_pa
 
 def test_outside_of_a_repository_it_cannot_be_told(tmp_path: Path) -> None:
     assert changed(tmp_path, "bench")
+
+
+def test_what_passed_as_it_is_did_not_change(clone: Path, tmp_path: Path) -> None:
+    commit(clone, "bench/a")
+    assert changed(clone, "bench")
+    passed(clone, "bench")
+    assert not changed(clone, "bench")
+    assert changed(clone, "docs")
+    assert changed(clone, "bench", "docs")
+    git(clone, "add", "ci/passed")
+    git(clone, "commit", "--message", "passed")
+    git(tmp_path, "clone", "--depth=1", clone.as_uri(), tmp_path / "new")
+    assert not changed(tmp_path / "new", "bench")
+    (tmp_path / "new/bench/a").write_text("other\n")
+    assert changed(tmp_path / "new", "bench")
+
+
+@pytest.mark.parametrize("change", ["a", "b", "removed", "mode"])
+def test_what_passed_as_it_was_changed_since(clone: Path, change: str) -> None:
+    git(clone, "checkout", "main")
+    passed(clone, "bench")
+    assert not changed(clone, "bench")
+    if change == "removed":
+        (clone / "bench/c").touch()
+        passed(clone, "bench")
+        (clone / "bench/c").unlink()
+    elif change == "mode":
+        (clone / "bench/a").chmod(0o755)
+    else:
+        (clone / "bench" / change).write_text("other\n")
+    assert changed(clone, "bench")
+
+
+def test_each_set_of_paths_has_one_note_and_some_may_be_excluded(clone: Path) -> None:
+    git(clone, "checkout", "main")
+    all_but_one = ("bench", ":(exclude)bench/report")
+    for paths in (("docs",), all_but_one, ("bench",)):
+        passed(clone, *paths)
+    before = (clone / "ci/passed").read_text()
+    (clone / "bench/report").write_text("figures\n")
+    assert not changed(clone, *all_but_one)
+    passed(clone, *all_but_one)
+    assert (clone / "ci/passed").read_text() == before
+    assert changed(clone, "bench")
+    commit(clone, "bench/a")
+    assert changed(clone, *all_but_one)
+    passed(clone, *all_but_one)
+    assert not changed(clone, *all_but_one)
+    assert [line.split("  ")[1] for line in (clone / "ci/passed").read_text().splitlines()] == [
+        "bench",
+        "bench :(exclude)bench/report",
+        "docs",
+    ]

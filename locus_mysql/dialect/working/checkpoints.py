@@ -8,7 +8,7 @@ from .template import SessionKey, WorkingStatements
 CREATE = """
 INSERT INTO {checkpoints} (tenant, sid, checkpoint_id, stamp, label, variables, notes, size_bytes, created_at)
 SELECT s.tenant, s.sid, %s, s.stamp, %s, COALESCE(SUM(e.kind = 1), 0), COALESCE(SUM(e.kind = 3), 0),
-       COALESCE(SUM(e.size_bytes), 0), UTC_TIMESTAMP(6)
+       COALESCE(SUM(e.size_bytes), 0), TIMESTAMPADD(MICROSECOND, s.stamp, '1970-01-01')
   FROM {sessions} s
   LEFT JOIN {entries} e ON {OF_SESSION} AND {ALIVE}
  WHERE s.tenant = %s AND s.session_id = %s
@@ -79,6 +79,9 @@ HELD = """(SELECT h.*, c.created_at AS taken_at
             WHERE o.tenant = %s AND o.session_id = %s AND h.value IS NOT NULL
               AND (h.expires_at IS NULL OR h.expires_at > c.created_at))"""
 
+# The microseconds that something that expires had left.
+LEFT = "TIMESTAMPDIFF(MICROSECOND, held.taken_at, held.expires_at)"
+
 REMOVE_OTHERS = """
 UPDATE {entries} e
   JOIN {sessions} s ON {OF_SESSION}
@@ -91,7 +94,7 @@ UPDATE {entries} e
 PUT_BACK = """
 INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at)
 SELECT s.tenant, s.sid, held.kind, held.name, held.value, held.likeness, held.size_bytes, s.stamp, s.stamp,
-       UTC_TIMESTAMP(6) + INTERVAL TIMESTAMPDIFF(MICROSECOND, held.taken_at, held.expires_at) MICROSECOND
+       TIMESTAMPADD(MICROSECOND, s.stamp + <left>, '1970-01-01')
   FROM {sessions} s
   JOIN <held> AS held
   LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = held.kind AND e.name = held.name
@@ -103,7 +106,7 @@ SELECT s.tenant, s.sid, held.kind, held.name, held.value, held.likeness, held.si
        size_bytes = held.size_bytes,
        version    = s.stamp,
        used       = s.stamp,
-       expires_at = UTC_TIMESTAMP(6) + INTERVAL TIMESTAMPDIFF(MICROSECOND, held.taken_at, held.expires_at) MICROSECOND
+       expires_at = TIMESTAMPADD(MICROSECOND, s.stamp + <left>, '1970-01-01')
 """
 
 DELETE = """
@@ -153,7 +156,9 @@ class CheckpointStatements(WorkingStatements):
         """Make a locked session what it was at a checkpoint, but for its counts."""
         held = (checkpoint_id, checkpoint_id, *key, *key)
         return (
-            Statement(self._text(REMOVE_OTHERS.replace("<held>", HELD)), (*held, *key)),
+            Statement(
+                self._text(REMOVE_OTHERS.replace("<held>", HELD)), (*held, *key)
+            ),
             Statement(self._text(PUT_BACK.replace("<held>", HELD)), (*held, *key)),
         )
 

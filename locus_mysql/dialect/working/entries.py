@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..like import like
 from ..statement import Param, Statement
 from .sessions import Allowed
-from .template import VARIABLE, Named, SessionKey, WorkingStatements, named
+from .template import TASK, VARIABLE, Named, SessionKey, WorkingStatements, named
 
 #: At most this many rows are written by one statement.
 ROWS_PER_STATEMENT = 100
@@ -40,17 +40,18 @@ SELECT e.kind, e.name, e.version, s.stamp, s.ttl_us
  WHERE {SESSION}
 """
 
-# How many of these variables there are, and their bytes.
+# How many of these variables there are, and their bytes, with those of the task state if that is asked for.
 HAS = """
-SELECT COUNT(*), COALESCE(SUM(e.size_bytes), 0)
-  FROM {sessions} s JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND <names> AND {ALIVE}
+SELECT COALESCE(SUM(e.kind = 1), 0), COALESCE(SUM(e.size_bytes), 0)
+  FROM {sessions} s JOIN {entries} e ON {OF_SESSION} AND (e.kind = %s OR e.kind = 1 AND <names>) AND {ALIVE}
  WHERE {SESSION}
 """
 
+# All times of one write are counted from its stamp.
 PUT = """
 INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at)
 SELECT s.tenant, s.sid, %s, fresh.name, fresh.value, fresh.likeness, fresh.size_bytes, s.stamp, s.stamp,
-       UTC_TIMESTAMP(6) + INTERVAL fresh.ttl_us MICROSECOND
+       TIMESTAMPADD(MICROSECOND, s.stamp + fresh.ttl_us, '1970-01-01')
   FROM {sessions} s
   JOIN (VALUES <rows>) AS fresh (name, value, likeness, size_bytes, ttl_us)
  WHERE s.tenant = %s AND s.session_id = %s
@@ -60,7 +61,7 @@ SELECT s.tenant, s.sid, %s, fresh.name, fresh.value, fresh.likeness, fresh.size_
        size_bytes = fresh.size_bytes,
        version    = s.stamp,
        used       = s.stamp,
-       expires_at = UTC_TIMESTAMP(6) + INTERVAL fresh.ttl_us MICROSECOND
+       expires_at = TIMESTAMPADD(MICROSECOND, s.stamp + fresh.ttl_us, '1970-01-01')
 """
 
 # What expires keeps its time, and nothing happens unless the write was settled as carried out.
@@ -108,14 +109,14 @@ EVICT = """
 UPDATE {entries} e
   JOIN {sessions} s ON {OF_SESSION}
   JOIN (SELECT x.name,
-               x.version = o.stamp AS spared,
+               x.version > o.prior AS spared,
                ROW_NUMBER() OVER recency AS place,
                SUM(x.size_bytes) OVER recency + (SELECT COALESCE(SUM(e.size_bytes), 0) FROM {entries} e
                                                   WHERE e.tenant = o.tenant AND e.sid = o.sid AND e.kind <> 1) AS upto
           FROM {sessions} o
           JOIN {entries} x ON x.tenant = o.tenant AND x.sid = o.sid AND x.kind = 1 AND x.value IS NOT NULL
          WHERE o.tenant = %s AND o.session_id = %s
-        WINDOW recency AS (ORDER BY x.version = o.stamp DESC, x.used DESC, x.name DESC ROWS UNBOUNDED PRECEDING)
+        WINDOW recency AS (ORDER BY x.version > o.prior DESC, x.used DESC, x.name DESC ROWS UNBOUNDED PRECEDING)
        ) AS ranked ON ranked.name = e.name
    SET e.value = NULL, e.likeness = NULL, e.size_bytes = 0, e.expires_at = NULL, e.version = s.stamp
  WHERE s.tenant = %s AND s.session_id = %s AND e.kind = 1 AND NOT ranked.spared
@@ -240,10 +241,10 @@ class EntryStatements(WorkingStatements):
         )
         return Statement(self._text(VERSIONS.replace("<names>", f" OR {condition}")), (*params, *key))
 
-    def has(self, key: SessionKey, names: Sequence[str], as_json: str) -> Statement:
-        """How many of these variables there are, and their bytes."""
+    def has(self, key: SessionKey, names: Sequence[str], as_json: str, *, task: bool) -> Statement:
+        """How many of these variables there are, and their bytes; with those of the task state, if asked."""
         condition, params = named("e.name", names, as_json)
-        return Statement(self._text(HAS.replace("<names>", condition)), (*params, *key))
+        return Statement(self._text(HAS.replace("<names>", condition)), (TASK if task else 0, *params, *key))
 
     def put(self, key: SessionKey, kind: int, rows: Sequence[EntryRow]) -> tuple[Statement, ...]:
         """Write entries whole."""

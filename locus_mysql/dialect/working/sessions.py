@@ -12,7 +12,7 @@ from .template import SessionKey, WorkingStatements, named
 BEGIN = """
 INSERT INTO {sessions} (tenant, session_id, sid, stamp, prior, ttl_us, variables, notes, size_bytes, last_note,
                         created_at, expires_at)
-VALUES (%s, %s, %s, LAST_INSERT_ID({CLOCK} + 1), <absent>, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6),
+VALUES (%s, %s, %s, LAST_INSERT_ID({CLOCK} + 1), 0, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6),
         UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND)
     ON DUPLICATE KEY UPDATE <set>
 """
@@ -26,8 +26,6 @@ DRAW = """prior = stamp + JSON_LENGTH(IF((expires_at IS NULL OR expires_at > UTC
        stamp = LAST_INSERT_ID(GREATEST(stamp + %s, {CLOCK}) + 1),
        <change>expires_at = UTC_TIMESTAMP(6) + INTERVAL (ttl_us + ttl_us DIV 8) MICROSECOND"""
 RELIED = " AND stamp = %s"
-ABSENT = "0"
-ABSENT_RELIED = "JSON_LENGTH(IF(%s = 0, '[]', ''))"
 
 # The same for a further command of a call.
 DRAW_AGAIN = "stamp = LAST_INSERT_ID(stamp + 1)<change>"
@@ -76,14 +74,16 @@ UPDATE {sessions}
  WHERE tenant = %s AND session_id = %s
 """
 
-# What there is, expired or not; and what there would be without expired variables.
+# What there is, expired or not; and what there would be without expired variables, and without any.
 STATE = """
 SELECT s.sid, s.stamp, s.ttl_us, COALESCE(s.expires_at <= UTC_TIMESTAMP(6), FALSE),
-       s.notes, s.size_bytes - gone.size_bytes, s.variables - gone.variables
+       s.notes, s.size_bytes - held.expired_bytes, s.variables - held.expired, held.other_bytes
   FROM {sessions} s
-  JOIN LATERAL (SELECT COUNT(*) AS variables, COALESCE(SUM(e.size_bytes), 0) AS size_bytes
+  JOIN LATERAL (SELECT COALESCE(SUM(e.expires_at <= UTC_TIMESTAMP(6)), 0) AS expired,
+                       COALESCE(SUM(IF(e.expires_at <= UTC_TIMESTAMP(6), e.size_bytes, 0)), 0) AS expired_bytes,
+                       COALESCE(SUM(IF(e.kind = 1, 0, e.size_bytes)), 0) AS other_bytes
                   FROM {entries} e
-                 WHERE {OF_SESSION} AND e.kind = 1 AND e.expires_at <= UTC_TIMESTAMP(6)) AS gone
+                 WHERE {OF_SESSION}) AS held
  WHERE s.tenant = %s AND s.session_id = %s
 """
 
@@ -169,15 +169,13 @@ class SessionStatements(WorkingStatements):
             lifetime_us: For how long it is kept then.
             change: Of its counts.
             used: How many stamps to leave out before.
-            relied: The stamp that it must have; 0: it must not be there.
+            relied: 0: it must not be there.
             allowed: The limits; None if they are checked later.
         """
         text, params = self._set(change, used, relied, allowed)
-        sql = BEGIN.replace("<set>", text).replace("<absent>", ABSENT if relied is None else ABSENT_RELIED)
-        absent = () if relied is None else (relied,)
         variables, notes, size_bytes = change.begun
-        new = (*key, sid, *absent, ttl_us, variables, notes, size_bytes, notes, lifetime_us)
-        return Statement(self._text(sql), (*new, *params))
+        new = (*key, sid, ttl_us, variables, notes, size_bytes, notes, lifetime_us)
+        return Statement(self._text(BEGIN.replace("<set>", text)), (*new, *params))
 
     def lock(
         self,
@@ -222,7 +220,11 @@ class SessionStatements(WorkingStatements):
         return Statement(self._text(RECOUNT.replace("<check>", check)), (*limits, *key))
 
     def state(self, key: SessionKey) -> Statement:
-        """Its sid, stamp, time to live, whether it has expired; notes, bytes and variables, but for expired ones."""
+        """What there is of a session, expired or not.
+
+        Sid, stamp, time to live, whether it has expired; notes; bytes and variables, without expired ones; bytes
+        without any variables.
+        """
         return Statement(self._text(STATE), key)
 
     def measure(self, key: SessionKey) -> Statement:

@@ -75,9 +75,11 @@ def named(column: str, names: Sequence[str], as_json: str) -> Named:
 
     Args:
         column: Its name.
-        names: At least one.
+        names: The names.
         as_json: The names as a JSON array, used where there are many.
     """
+    if not names:
+        return Named("FALSE", ())
     if len(names) > NAMES_LISTED:
         return Named(f"{column} IN {LISTED}", (as_json,))
     if len(names) == 1:

@@ -13,6 +13,7 @@ from functools import reduce
 from operator import xor
 from typing import Any, TypeAlias
 
+from ...engine.at_fork import tell_at_fork
 from ...memories.vectors.numeric import np
 from ...memories.vectors.scoring import Query
 
@@ -108,6 +109,11 @@ class PoolCache:
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit = limit_bytes
+        self.begin_in_child()
+        tell_at_fork(self)
+
+    def begin_in_child(self) -> None:
+        """Keep nothing, under a new lock: after a fork, the old one may be held for ever."""
         self._lock = threading.Lock()
         self._pools: OrderedDict[object, Pool] = OrderedDict()
 

@@ -7,11 +7,12 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from ...engine.at_fork import tell_at_fork
 from ...errors import ConfigError
 from .table import CodeTable
 
-#: The embeddings of a range take at most this part of the bound: 16 MB of 256.
-EMBEDDINGS_SHARE = 16
+#: The embeddings of a range take at most this part of the bound: 64 MB of 256.
+EMBEDDINGS_SHARE = 4
 
 #: Tenant, path and whether only that namespace.
 RangeKey: TypeAlias = tuple[str, bytes, bool]
@@ -51,6 +52,11 @@ class VectorCache:
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
+        self.begin_in_child()
+        tell_at_fork(self)
+
+    def begin_in_child(self) -> None:
+        """Keep nothing, under a new lock: after a fork, the old one may be held for ever, and so may a range's."""
         self._ranges: OrderedDict[RangeKey, KnownRange] = OrderedDict()
         self._large: OrderedDict[RangeKey, None] = OrderedDict()
         self._lock = threading.Lock()
@@ -95,7 +101,7 @@ class VectorCache:
         return count * (dims + 400) <= self._limit_bytes
 
     def fits_embeddings(self, count: int, dims: int) -> bool:
-        """Whether so many embeddings may be kept beside their codes: they are read at once, and leave others room."""
+        """Whether so many embeddings may be kept beside their codes, so that other ranges have room."""
         return count * 4 * dims <= self._limit_bytes // EMBEDDINGS_SHARE
 
     def _shrink(self) -> None:

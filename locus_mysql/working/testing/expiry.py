@@ -103,15 +103,17 @@ def the_time_to_live_of_a_session_is_told(sessions: Sessions) -> Script[None]:
     """It is that of the call that began it, until Touch gives another one."""
     session = sessions.new(ttl_us=HOUR_US)
     equal((yield from session.ask(Append(b"1"))).ttl_us, HOUR_US, "the time to live of a new session")
-    equal(
-        (yield from session.ask(Append(b"2"), ttl_us=5)).ttl_us, HOUR_US, "the time to live after a call with another"
-    )
+    yield from session.ask(Append(b"2"), ttl_us=5)
     equal((yield from session.ask(ReadNotes(), ttl_us=None)).ttl_us, HOUR_US, "the time to live that a read tells")
     left = (yield from session.do(Measure())).left_us or 0
     true(HOUR_US < left <= lifetime_us(HOUR_US), f"a session is kept for an eighth longer than its time: {left}")
     equal((yield from session.do(Touch())), True, "the result of Touch")
     equal((yield from session.ask(Measure())).ttl_us, HOUR_US, "the time to live after Touch without one")
-    equal((yield from session.ask(Touch(2 * HOUR_US))).ttl_us, 2 * HOUR_US, "the time to live after Touch with one")
+    equal(
+        (yield from session.ask(Touch(2 * HOUR_US))).ttl_us,
+        2 * HOUR_US,
+        "the time to live after Touch with one",
+    )
     true(((yield from session.do(Measure())).left_us or 0) > 2 * HOUR_US, "Touch gives the new time at once")
     equal((yield from session.ask(Touch(HOUR_US))).ttl_us, HOUR_US, "the time to live after Touch with a shorter one")
     left = (yield from session.do(Measure())).left_us or 0
@@ -119,7 +121,8 @@ def the_time_to_live_of_a_session_is_told(sessions: Sessions) -> Script[None]:
     lasting = sessions.new()
     equal((yield from lasting.ask(Append(b"1"), ttl_us=None)).ttl_us, None, "the time to live of a session without one")
     equal((yield from lasting.do(Measure())).left_us, None, "the time left of a session without one")
-    equal((yield from lasting.ask(Append(b"1"), ttl_us=5)).ttl_us, None, "the time to live after a call with one")
+    yield from lasting.ask(Append(b"1"), ttl_us=5)
+    equal((yield from lasting.ask(ReadNotes())).ttl_us, None, "the time to live after a call with one")
     equal((yield from lasting.ask(Touch(HOUR_US))).ttl_us, HOUR_US, "the time to live after Touch of a session without")
     true(
         ((yield from lasting.do(Measure())).left_us or 0) > HOUR_US, "Touch gives a session without one a time to live"

@@ -79,7 +79,7 @@ class AnyOrder(RuleBasedStateMachine):
     def begin(self, pipeline: bool, keep: int | None, cache_bytes: int) -> None:
         self.sound = True
         type(self).empty_tables()
-        self.keep = keep
+        self.keep, self.pipeline = keep, pipeline
         options = {"pipeline": pipeline, "keep_checkpoints": keep, "cache_bytes": cache_bytes}
         self.processes = [self.stage.store(**options) for _ in range(2)]
         self.worlds = Worlds()
@@ -195,6 +195,51 @@ class AnyOrder(RuleBasedStateMachine):
             loading.run()
             self._look_at_what_ended()
         self.save(process, thread_id, None, "what it saw last", at_once=True)
+
+    @precondition(lambda self: len(self.on_their_way) < CALLS_AT_ONCE and self.losses < LOSSES)
+    @rule(
+        process=PROCESSES,
+        thread_id=THREADS,
+        what=st.sampled_from(["save", "save", "delete it", "delete all"]),
+        name=st.sampled_from([None, "a", "b"]),
+        packets=st.integers(0, 12),
+        by=PROCESSES,
+        meanwhile=st.lists(st.sampled_from(["delete it", "replace it", "delete all", "save", "load"]), max_size=3),
+    )
+    def lose_an_answer(
+        self,
+        process: int,
+        thread_id: str,
+        what: str,
+        name: str | None,
+        packets: int,
+        by: int,
+        meanwhile: list[str],
+    ) -> None:
+        """A write whose answer is lost, what happens before it is tried again, and how it ends."""
+        if what == "save":
+            self.save(process, thread_id, name, "the newest", at_once=False)
+        else:
+            self.delete(process, thread_id, 0 if what == "delete it" else None, at_once=False)
+        writing = self.on_their_way[-1].call
+        with self._acting():
+            for _ in range(0 if self.pipeline else packets):
+                if writing.state == "asks":
+                    writing.step()
+            if writing.state == "asks" and writing.carry_out().state == "answered":
+                writing.lose_answer()
+                self.losses += 1
+            self._look_at_what_ended()
+        for other in meanwhile:
+            if other == "load":
+                self.load(by, thread_id, None, at_once=True)
+            elif other.startswith("delete"):
+                self.delete(by, thread_id, 0 if other == "delete it" else None, at_once=True)
+            else:
+                self.save(by, thread_id, name if other == "replace it" else None, "the newest", at_once=True)
+        with self._acting():
+            writing.run()
+            self._look_at_what_ended()
 
     # Calls that go on
 

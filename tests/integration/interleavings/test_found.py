@@ -167,6 +167,62 @@ def test_a_thread_made_while_it_is_deleted_is_there_or_gone_whole(
         check(remover.begin(*remove).run(), making)
 
 
+def until_it_locks(removing: Call) -> Call:
+    """Go on until a removal of whole threads is about to lock one that it found."""
+    while not any(statement.sql.lstrip().startswith("UPDATE") for statement in removing.packet):
+        removing.step()
+        assert not removing.done, "there was nothing to lock"
+    return removing
+
+
+@pytest.mark.parametrize("remove", [("vacuum", 0), ("forget_tenant",)], ids=lambda remove: remove[0])
+def test_a_thread_that_is_gone_when_its_removal_locks_it_and_is_made_anew_is_there_or_gone_whole(
+    stage: Stage, check_tables: CheckTables, remove: tuple[Any, ...]
+) -> None:
+    """Nothing is locked then, so nothing may be removed; whatever packet the removal has come to by then."""
+    remover, maker = stage.store(pipeline=False), stage.store(pipeline=False)
+    for packets in range(1_000):
+        maker.delete("thread")
+        maker.save("thread", conversation("plum"), "c1")
+        removing = until_it_locks(remover.begin(*remove))
+        maker.delete("thread")
+        for _ in range(packets):
+            removing.step()
+        if removing.done:
+            removing.finish()
+            assert packets > 1
+            break
+        making = save(maker).run()
+        finish_all(removing, making)
+        removing.finish()
+        making.finish()
+        found = stage.afresh("load", "thread")
+        assert found in (conversation("plum"), None)
+        assert stage.afresh("list_checkpoints", "thread") == (["c1"] if found else [])
+        check_tables()
+    assert_serves_anew(stage, maker, "thread")
+
+
+@pytest.mark.parametrize("why", ["idle", "expired"])
+@pytest.mark.parametrize("pipeline", [False, True], ids=["statements", "packets"])
+def test_a_thread_that_is_saved_to_when_a_removal_has_found_it_stays(
+    stage: Stage, check_tables: CheckTables, run_sql: Callable[..., Any], database: str, why: str, pipeline: bool
+) -> None:
+    remover, saver = stage.store(pipeline=pipeline), stage.store(ttl_s=3_600)
+    saver.save("thread", conversation("plum"), "c1")
+    age = "updated_at = updated_at - INTERVAL 40 DAY, created_at = created_at - INTERVAL 40 DAY"
+    if why == "expired":
+        age = "expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND"
+    run_sql(f"UPDATE {database}.locus_store_threads SET {age}")
+    removing = until_it_locks(remover.begin("vacuum", 30))
+    saver.save("thread", conversation("plum", "fig"), "c2")
+    assert removing.finish() == 0
+    for load in (lambda *args: stage.afresh("load", *args), saver.load):
+        assert load("thread") == conversation("plum", "fig")
+    assert stage.afresh("list_checkpoints", "thread") == (["c2", "c1"] if why == "idle" else ["c2"])
+    check_tables()
+
+
 @pytest.mark.parametrize("made_of", ["a save", "saves that build on each other"])
 def test_rows_left_behind_without_a_thread_are_found_and_repaired(
     stage: Stage, check_tables: CheckTables, database: str, run_sql: Callable[..., Any], made_of: str

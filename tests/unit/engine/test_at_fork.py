@@ -10,10 +10,15 @@ import os, signal
 from locus_mysql.checkpoints.leases import Turns
 from locus_mysql.checkpoints.memory import ThreadMemory
 from locus_mysql.config import MySQLConfig
+from locus_mysql.database.recent import Recent
+from locus_mysql.database.spans import MAKING
 from locus_mysql.engine.asynchronous import AsyncEngine
 from locus_mysql.engine.counters import Counters
 from locus_mysql.engine.seen import REGISTER, Seen
 from locus_mysql.engine.synchronous import SyncEngine
+from locus_mysql.integrations.locus.lines import Lines
+from locus_mysql.integrations.memu.ranking import PoolCache
+from locus_mysql.memories.vectors.cache import VectorCache
 
 config = MySQLConfig(host="a", driver="pymysql")
 what = {
@@ -24,6 +29,11 @@ what = {
     Turns(): "_guard",
     AsyncEngine(config): "_lock",
     SyncEngine(config): "_pool",
+    Lines(): "_lock",
+    PoolCache(1): "_lock",
+    VectorCache(1): "_lock",
+    Recent(1): "_lock",
+    MAKING: "lock",
 }
 before = [getattr(one, name) for one, name in what.items()]
 child = os.fork()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.engine.pool import PING_AFTER_S, IdleConnections, SyncPool, pool_timeout
+from locus_mysql.engine.pool import PING_AFTER_S, AsyncPool, IdleConnections, SyncPool, pool_timeout
 from locus_mysql.errors import PoolTimeout
 
 
@@ -123,6 +124,13 @@ class Driver:
         return self.opened[-1]
 
 
+class AsyncDriver(Driver):
+    """The same, awaited."""
+
+    async def connect_async(self, *_: object) -> Connection:
+        return self.connect()
+
+
 def test_connections_are_reused_and_one_in_doubt_is_not() -> None:
     driver: Any = Driver()
     pool = SyncPool(MySQLConfig(pool_size=1, pool_timeout_s=0.01), driver)
@@ -184,6 +192,66 @@ def test_a_connection_that_comes_back_goes_to_the_thread_that_waits() -> None:
                 time.sleep(0.001)
             assert not second.done()
         assert second.result(timeout=60) is first
+
+
+class Interrupting(threading.Condition):
+    """Interrupts one of the threads that wait, right after it was told that it may go on."""
+
+    interrupted: threading.Thread | None = None
+
+    def wait(self, timeout: float | None = None) -> bool:
+        told = super().wait(timeout)
+        if threading.current_thread() is self.interrupted:
+            raise KeyboardInterrupt
+        return told
+
+
+def test_a_place_that_a_thread_was_told_of_as_it_was_interrupted_goes_to_the_next() -> None:
+    driver: Any = Driver()
+    pool = SyncPool(MySQLConfig(pool_size=1, pool_timeout_s=600), driver)
+    pool._freed = freed = Interrupting(pool._lock)
+    outcomes: dict[str, object] = {}
+
+    def lend() -> None:
+        name = threading.current_thread().name
+        try:
+            with pool.connection() as connection:
+                outcomes[name] = connection
+        except KeyboardInterrupt:
+            outcomes[name] = "interrupted"
+
+    with pool.connection() as connection:
+        threads = []
+        for waiting, name in enumerate(("first", "second"), 1):
+            threads.append(threading.Thread(target=lend, name=name, daemon=True))
+            threads[-1].start()
+            deadline = time.monotonic() + 60
+            while pool.state().waiting < waiting:
+                assert time.monotonic() < deadline, f"the {name} did not wait"
+                time.sleep(0.001)
+        freed.interrupted = threads[0]  # told first, as it has waited for longest
+    for thread in threads:
+        thread.join(60)
+    assert outcomes == {"first": "interrupted", "second": connection}
+    assert (pool.state().in_use, pool.state().waiting) == (0, 0)
+
+
+async def test_a_place_that_a_task_was_told_of_as_it_was_cancelled_goes_to_the_next() -> None:
+    driver: Any = AsyncDriver()
+    pool = AsyncPool(MySQLConfig(pool_size=1, pool_timeout_s=600), driver)
+
+    async def lend() -> object:
+        async with pool.connection() as connection:
+            return connection
+
+    async with pool.connection() as connection:
+        first, second = asyncio.create_task(lend()), asyncio.create_task(lend())
+        await asyncio.sleep(0)
+        assert pool.state().waiting == 2
+    first.cancel()  # the place was given to it, but it has not run since
+    assert await asyncio.wait_for(second, 60) is connection
+    assert first.cancelled()
+    assert (pool.state().in_use, pool.state().waiting) == (0, 0)
 
 
 def test_what_fails_to_open_gives_its_place_back() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+import tracemalloc
+import zlib
 from typing import Literal
 
 import pytest
@@ -12,7 +15,7 @@ from locus_mysql.errors import CorruptCheckpoint
 from locus_mysql.versions.chains import Inline, Link, Stored
 from locus_mysql.versions.payload import Content, pack, resolved, unpack
 from locus_mysql.versions.records import Held
-from locus_mysql.versions.sealed import seal, unseal
+from locus_mysql.versions.sealed import DICTIONARY, seal, unseal
 from locus_mysql.versions.values import Encoded
 from locus_mysql.versions.writes import pack_write, unpack_write
 
@@ -79,6 +82,39 @@ def test_a_changed_byte_is_noticed(content: bytes, compression: Literal["zlib", 
 def test_bytes_that_are_none_of_ours_are_refused(stored: bytes) -> None:
     with pytest.raises(CorruptCheckpoint):
         unseal(stored)
+
+
+def test_what_inflates_without_end_is_refused_at_a_bound() -> None:
+    compressor = zlib.compressobj(9, zlib.DEFLATED, -15)
+    deflated = b"".join(compressor.compress(bytes(2**24)) for _ in range(16)) + compressor.flush()
+    stored = b"\x02" + struct.pack("<I", zlib.crc32(bytes(2**28))) + deflated
+    tracemalloc.start()
+    try:
+        with pytest.raises(CorruptCheckpoint, match="of its size"):
+            unseal(stored)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 500_000
+
+
+@pytest.mark.parametrize("size", [0, 127, 32_768])
+def test_what_is_never_compressed_is_refused_compressed(size: int) -> None:
+    compressor = zlib.compressobj(9, zlib.DEFLATED, -15, zdict=DICTIONARY)
+    content = b"x" * size
+    deflated = compressor.compress(content) + compressor.flush()
+    with pytest.raises(CorruptCheckpoint, match="of its size"):
+        unseal(b"\x02" + struct.pack("<I", zlib.crc32(content)) + deflated)
+
+
+@pytest.mark.parametrize("size", [128, 32_767])
+def test_all_that_is_compressed_is_read_but_with_nothing_behind_it(size: int) -> None:
+    sealed = seal(b"x" * size, "zlib")
+    assert sealed[:1] == b"\x02"
+    assert unseal(sealed) == b"x" * size
+    for changed in (sealed[:-1], sealed + b"x"):
+        with pytest.raises(CorruptCheckpoint, match="cut short, or too many"):
+            unseal(changed)
 
 
 def test_a_payload_cut_short_is_refused() -> None:
