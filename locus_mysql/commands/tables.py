@@ -25,7 +25,6 @@ FAMILIES = {
     "current": "MySQLBackend",
     "versions": "MySQLCheckpointSaver, and LangGraph's savers",
     "memories": "MemoryStore, MySQLMemory, and LangGraph's stores",
-    "working": "WorkingMemory",
     "memu": "MemuDatabase",
     "working": "WorkingMemory",
 }

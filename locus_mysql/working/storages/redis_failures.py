@@ -50,8 +50,8 @@ def failure(error: Exception, where: str) -> LocusMySQLError:
         )
     if names & _AWAY or isinstance(error, OSError | TimeoutError) or words.startswith(_AWAY_WORDS):
         return Unavailable(
-            f"Redis at {where} did not answer as it should: {words}. Whether the call was carried out is not known. Check "
-            "that it is running and can be reached, and try again."
+            f"Redis at {where} did not answer as it should: {words}. Whether the call was carried out is not known. "
+            "Check that it is running and can be reached, and try again."
         )
     return LocusMySQLError(
         f"Redis at {where} failed: {words}. If this is not clear, look into its log, and report it with its version."
