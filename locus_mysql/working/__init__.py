@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from .calls import Limits
     from .memory import SyncWorkingMemory, WorkingMemory
     from .records import CheckpointInfo, SessionStats, TaskState
+    from .storages.fallback import FallbackStorage
     from .storages.in_memory import InMemoryStorage
     from .storages.interface import Storage
     from .storages.mysql import MySQLStorage
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "MISSING": ".values",
     "CheckpointInfo": ".records",
+    "FallbackStorage": ".storages.fallback",
     "InMemoryStorage": ".storages.in_memory",
     "Limits": ".calls",
     "MySQLStorage": ".storages.mysql",
@@ -30,6 +32,7 @@ _HOMES = {
 __all__ = [
     "MISSING",
     "CheckpointInfo",
+    "FallbackStorage",
     "InMemoryStorage",
     "Limits",
     "MySQLStorage",

@@ -97,6 +97,7 @@ class RedisStorage:
         else:
             if other is not None:
                 raise ConfigError("Give RedisStorage a URL, or clients, but not both.")
+            self._where = "its URL"
             self._where = _shown(self._open(awaited=True))
         tell_at_fork(self)
 
@@ -249,6 +250,10 @@ class RedisStorage:
             raise ConfigError("RedisStorage keeps bytes: leave out decode_responses.")
         try:
             client = kind.from_url(self._url, **options)
+            if not self._cluster:  # connections are made later, and would complain of options then
+                client.connection_pool.connection_class(**client.connection_pool.connection_kwargs)
+        except (self._library.RedisError, OSError) as error:
+            raise failure(error, self._where) from error
         except (ValueError, TypeError) as error:
             # Not `error` itself where it quotes the URL, which may hold a password.
             words = str(error) if isinstance(error, TypeError) else "it must be as redis://user:password@host:port/0"

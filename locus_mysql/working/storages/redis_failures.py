@@ -9,6 +9,7 @@ _REFUSED_LOGINS = {"AuthenticationError", "AuthorizationError", "AuthenticationW
 _AWAY = {
     *("ConnectionError", "TimeoutError", "BusyLoadingError", "MaxConnectionsError", "ReadOnlyError"),
     *("ClusterError", "ClusterDownError", "MasterDownError", "TryAgainError", "SlotNotCoveredError"),
+    "RedisClusterException",
 }
 
 #: Errors by how Redis begins them.
@@ -35,7 +36,7 @@ def failure(error: Exception, where: str) -> LocusMySQLError:
             f"Redis at {where} refused a command: {words}. Working memory needs EVALSHA, EVAL, and the commands on "
             "strings, hashes, sorted sets, lists and keys, on all keys with its prefix."
         )
-    if "OOM command not allowed" in words:
+    if "OutOfMemoryError" in names or "OOM command not allowed" in words:
         return SetupError(
             f"Redis at {where} has no memory left (maxmemory), so nothing was written. Raise maxmemory, or end "
             "sessions that are not needed. Keep maxmemory-policy at noeviction: others drop sessions, or parts of them."
@@ -48,7 +49,8 @@ def failure(error: Exception, where: str) -> LocusMySQLError:
         return LocusMySQLError(
             f"Redis at {where} has keys of others where a session's are to be: {words}. Choose another prefix."
         )
-    if names & _AWAY or isinstance(error, OSError | TimeoutError) or words.startswith(_AWAY_WORDS):
+    away = names & _AWAY or isinstance(error, OSError | TimeoutError) or words.startswith(_AWAY_WORDS)
+    if away or "-READONLY" in words:  # as Redis 6.2 tells what failed within a script
         return Unavailable(
             f"Redis at {where} did not answer as it should: {words}. Whether the call was carried out is not known. "
             "Check that it is running and can be reached, and try again."
