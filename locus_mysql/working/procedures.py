@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 import uuid
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
+from time import monotonic
 from typing import Any, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel
@@ -140,8 +140,9 @@ class SessionProcedures:
         if not wanted:
             return {}
         found = yield from self._only("get_many", Read(wanted))
-        self._note_use(found)
-        return {key: decode(found[key].value, f"Variable {key!r}") for key in wanted if key in found}
+        there = [key for key in wanted if key in found]
+        self._note_use(there)
+        return {key: decode(found[key].value, f"Variable {key!r}") for key in there}
 
     def get_all(self) -> Procedure[dict[str, Any]]:
         """All variables, in the order of their keys by code point."""
@@ -363,7 +364,7 @@ class SessionProcedures:
 
     def _carried_out(self, call: Call) -> Procedure[Reply]:
         """The reply to a call; what it tells of the session is remembered."""
-        now = time.monotonic()
+        now = monotonic()
         reply = yield call
         with self._lock:
             if call.writes or call.renew:
@@ -378,7 +379,7 @@ class SessionProcedures:
         with self._lock:
             ttl_us = self._known_ttl_us
             # Kept for an eighth longer than its time, so that most reads need not write: see lifetime_us.
-            renew = ttl_us is not None and time.monotonic() - self._renewed_at > ttl_us / 8_000_000
+            renew = ttl_us is not None and monotonic() - self._renewed_at > ttl_us / 8_000_000
             call = Call(name, self.address, (command,), self.limits, self._ttl_us, renew, (), os.urandom(16))
             if call.writes and self._used:
                 call = Call(

@@ -310,7 +310,7 @@ async def test_variables_expire_at_once_for_every_call(memory: AnyMemory, clock:
 async def test_a_session_lives_for_its_whole_time_after_each_use(
     open_memory: Callable[..., AnyMemory], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("locus_mysql.working.procedures.time.monotonic", lambda: clock.now_us / 1_000_000)
+    monkeypatch.setattr("locus_mysql.working.procedures.monotonic", lambda: clock.now_us / 1_000_000)
     memory = open_memory(session_ttl_seconds=80)
     await memory.set("key", 1)
     for _ in range(20):
