@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from .gate import memories, processes, reads, round_trips, storage, timing, wire
+from .gate import memories, processes, reads, round_trips, storage, timing, wire, working
 from .gate.accepted import Group, Verdict, judge, read_accepted, write_accepted
 from .markdown import markdown_table
 
@@ -25,8 +25,10 @@ MEASUREMENTS: Mapping[str, Callable[[str], dict[str, float]]] = {
     "bytes stored": storage.figures,
     "rows read": reads.figures,
     "memories": memories.figures,
+    "working": working.figures,
     "time": timing.figures,
     "time in other processes": processes.figures,
+    "time of working memory": working.times,
 }
 
 

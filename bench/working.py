@@ -174,7 +174,7 @@ class BareMySQL(Contestant):
             return await floor._execute(self.UPSERT, name, key, value())
 
         if self.name.endswith("blocking"):  # whose coroutines never wait
-            return {GET: lambda key: _run_through(get(key)), SET: lambda key: _run_through(put(key))}
+            return {GET: lambda key: run_through(get(key)), SET: lambda key: run_through(put(key))}
         return {GET: get, SET: put}
 
     async def close(self) -> None:
@@ -350,7 +350,7 @@ async def _done(outcome: Any) -> Any:
     return await outcome if hasattr(outcome, "__await__") else outcome
 
 
-def _run_through(coroutine: Any) -> Any:
+def run_through(coroutine: Any) -> Any:
     """The result of a coroutine that never waits."""
     try:
         coroutine.send(None)

@@ -229,7 +229,7 @@ class WorkingOperations:
         asked = (
             entries.outcome(key.tenant, call.token),
             sessions.state(key),
-            entries.has(key, names, json.dumps(names, ensure_ascii=False), task=task),
+            entries.has(key, json.dumps(names, ensure_ascii=False), task=task),
         )
         settled, found, has = yield Batch(asked, atomic=False)
         if settled.rows:

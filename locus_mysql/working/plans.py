@@ -135,6 +135,7 @@ class Plans:
         entries = self.sql.entries
         match command:
             case Read(keys):
+                keys = tuple(dict.fromkeys(keys))
                 return Reading(entries.read(key, keys, _json(keys)), _found)
             case ReadAll():
                 return Reading(entries.read_all(key, VARIABLE), _found)
@@ -171,6 +172,7 @@ class Plans:
                     size_bytes=size_bytes,
                 )
             case Remove(keys):
+                keys = tuple(dict.fromkeys(keys))
                 return Writing(
                     with_variables(keys, _json(keys), 0, 0),
                     (entries.remove(key, VARIABLE, keys, _json(keys)),),

@@ -8,10 +8,16 @@ from dataclasses import dataclass
 from ..like import like
 from ..statement import Param, Statement
 from .sessions import Allowed
-from .template import TASK, VARIABLE, Named, SessionKey, WorkingStatements, named
+from .template import MANY, TASK, VARIABLE, Named, SessionKey, WorkingStatements, named
 
 #: At most this many rows are written by one statement.
 ROWS_PER_STATEMENT = 100
+
+#: Entries of any name.
+ALL = Named("", (), "TRUE", ())
+
+#: Names as a condition, where all entries of the session are read anyway.
+LISTED = "(SELECT listed.name FROM " + MANY + ")"
 
 #: At most so many tokens are removed at a time.
 TOKENS_AT_ONCE = 1_000
@@ -19,8 +25,8 @@ TOKENS_AT_ONCE = 1_000
 # Each reading statement brings at least one row if the session is there, with its stamp and time to live.
 READ = """
 SELECT e.name, e.value, {LEFT_US}, s.stamp, s.ttl_us
-  FROM {sessions} s
-  LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = %s<names> AND {ALIVE}
+  FROM {sessions} s<listed>
+  LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = %s AND <names> AND {ALIVE}
  WHERE {SESSION}
 """
 IN_ORDER = "ORDER BY e.name"
@@ -35,7 +41,7 @@ SELECT e.name, s.stamp, s.ttl_us
 VERSIONS = """
 SELECT e.kind, e.name, e.version, s.stamp, s.ttl_us
   FROM {sessions} s
-  LEFT JOIN {entries} e ON {OF_SESSION} AND (e.kind <> 1<names>)
+  LEFT JOIN {entries} e ON {OF_SESSION} AND (e.kind <> 1 OR <names>)
         AND (e.value IS NOT NULL OR e.version > {CLOCK} - {TOLD_US})
  WHERE {SESSION}
 """
@@ -91,9 +97,9 @@ SELECT s.tenant, s.sid, 3, LPAD(s.last_note, 20, '0'), %s, NULL, %s, s.stamp, s.
 
 # What is deleted stays as a row without a value: the next checkpoint, and whoever asks for versions, is told by it.
 REMOVE = """
-UPDATE {entries} e JOIN {sessions} s ON {OF_SESSION}
+UPDATE {sessions} s STRAIGHT_JOIN <listed>{entries} e ON {OF_SESSION} AND e.kind = %s AND <names>
    SET e.value = NULL, e.likeness = NULL, e.size_bytes = 0, e.expires_at = NULL, e.version = s.stamp
- WHERE s.tenant = %s AND s.session_id = %s AND e.kind = %s<names> AND e.value IS NOT NULL
+ WHERE s.tenant = %s AND s.session_id = %s AND e.value IS NOT NULL
 """
 
 # What has expired goes the same way, but with the version that it had.
@@ -125,9 +131,9 @@ UPDATE {entries} e
 
 # Tell of variables that they were read before this call, in this order.
 USE = """
-UPDATE {entries} e JOIN {sessions} s ON {OF_SESSION}
+UPDATE {sessions} s STRAIGHT_JOIN <listed>{entries} e ON {OF_SESSION} AND e.kind = 1 AND <names>
    SET e.used = s.stamp - 1 - %s + FIND_IN_SET(HEX(e.name), %s)
- WHERE s.tenant = %s AND s.session_id = %s AND e.kind = 1 AND <names> AND e.value IS NOT NULL
+ WHERE s.tenant = %s AND s.session_id = %s AND e.value IS NOT NULL
 """
 
 # Undo the batch, with error 3141, unless a variable is a whole number to which this can be added, or is not there.
@@ -159,8 +165,8 @@ SETTLE = "INSERT INTO {settled} (tenant, token, outcome, settled_at) VALUES (%s,
 # The answer is how many entries there are that are about to be removed. It is the last insert id too.
 SETTLE_COUNT = """
 INSERT INTO {settled} (tenant, token, outcome, settled_at)
-VALUES (%s, %s, LAST_INSERT_ID((SELECT COUNT(*) FROM {sessions} s
-                                  JOIN {entries} e ON {OF_SESSION} AND e.kind = %s<names> AND {ALIVE}
+VALUES (%s, %s, LAST_INSERT_ID((SELECT COUNT(*) FROM {sessions} s STRAIGHT_JOIN <listed>
+                                       {entries} e ON {OF_SESSION} AND e.kind = %s AND <names> AND {ALIVE}
                                  WHERE s.tenant = %s AND s.session_id = %s)), UTC_TIMESTAMP(6))
 """
 
@@ -222,12 +228,19 @@ class EntryStatements(WorkingStatements):
 
     def read(self, key: SessionKey, names: Sequence[str], as_json: str) -> Statement:
         """Name, value, microseconds left, the session's stamp and time to live, of variables by their names."""
-        condition, params = named("e.name", names, as_json)
-        return Statement(self._text(READ.replace("<names>", f" AND {condition}")), (VARIABLE, *params, *key))
+        which = named(names, as_json)
+        sql = READ.replace("<listed>", f"\n  LEFT JOIN {which.table} ON TRUE" if which.table else "")
+        return Statement(
+            self._text(sql.replace("<names>", which.condition)), (*which.table_params, VARIABLE, *which.params, *key)
+        )
 
     def read_all(self, key: SessionKey, kind: int, last: int | None = None) -> Statement:
         """The same of all entries of a kind, in the order of their names; or the last ones, backwards."""
-        sql = READ.replace("<names>", "").rstrip() + "\n " + (IN_ORDER if last is None else LAST)
+        sql = (
+            READ.replace("<listed>", "").replace("<names>", "TRUE").rstrip()
+            + "\n "
+            + (IN_ORDER if last is None else LAST)
+        )
         return Statement(self._text(sql), (kind, *key) if last is None else (kind, *key, last))
 
     def keys(self, key: SessionKey, pattern: str) -> Statement:
@@ -236,15 +249,14 @@ class EntryStatements(WorkingStatements):
 
     def versions(self, key: SessionKey, names: Sequence[str] | None, as_json: str) -> Statement:
         """Kind, name and version of entries, deleted ones too; stamp and time to live."""
-        condition, params = (
-            named("e.name", names, as_json) if names else Named("TRUE" if names is None else "FALSE", ())
-        )
-        return Statement(self._text(VERSIONS.replace("<names>", f" OR {condition}")), (*params, *key))
+        condition = "TRUE" if names is None else f"e.name IN {LISTED}"
+        params = () if names is None else (as_json,)
+        return Statement(self._text(VERSIONS.replace("<names>", condition)), (*params, *key))
 
-    def has(self, key: SessionKey, names: Sequence[str], as_json: str, *, task: bool) -> Statement:
+    def has(self, key: SessionKey, as_json: str, *, task: bool) -> Statement:
         """How many of these variables there are, and their bytes; with those of the task state, if asked."""
-        condition, params = named("e.name", names, as_json)
-        return Statement(self._text(HAS.replace("<names>", condition)), (TASK if task else 0, *params, *key))
+        sql = HAS.replace("<names>", f"e.name IN {LISTED}")
+        return Statement(self._text(sql), (TASK if task else 0, as_json, *key))
 
     def put(self, key: SessionKey, kind: int, rows: Sequence[EntryRow]) -> tuple[Statement, ...]:
         """Write entries whole."""
@@ -267,8 +279,9 @@ class EntryStatements(WorkingStatements):
 
     def remove(self, key: SessionKey, kind: int, names: Sequence[str] | None = None, as_json: str = "") -> Statement:
         """Remove entries of a kind, by name or all."""
-        condition, params = self._names_too(names, as_json)
-        return Statement(self._text(REMOVE.replace("<names>", condition)), (*key, kind, *params))
+        which = named(names, as_json) if names is not None else ALL
+        params = (*which.table_params, kind, *which.params)
+        return Statement(self._text(which.joined(REMOVE)), (*params, *key))
 
     def remove_expired(self, key: SessionKey) -> Statement:
         """Remove variables that have expired."""
@@ -280,9 +293,10 @@ class EntryStatements(WorkingStatements):
 
     def use(self, key: SessionKey, names: Sequence[str], as_json: str) -> Statement:
         """Tell of variables that they were read before this call, in this order."""
-        condition, params = named("e.name", names, as_json)
+        which = named(names, as_json)
         places = ",".join(name.encode().hex().upper() for name in names)
-        return Statement(self._text(USE.replace("<names>", condition)), (len(names), places, *key, *params))
+        params = (*which.table_params, *which.params, len(names), places)
+        return Statement(self._text(which.joined(USE)), (*params, *key))
 
     def can_add(self, key: SessionKey, name: str, by: int) -> Statement:
         """Undo the batch unless this can be added to a variable."""
@@ -301,10 +315,9 @@ class EntryStatements(WorkingStatements):
         self, key: SessionKey, token: bytes, kind: int, names: Sequence[str] | None = None, as_json: str = ""
     ) -> Statement:
         """Leave the token of a write whose answer is how many entries there are now."""
-        condition, params = self._names_too(names, as_json)
-        return Statement(
-            self._text(SETTLE_COUNT.replace("<names>", condition)), (key.tenant, token, kind, *params, *key)
-        )
+        which = named(names, as_json) if names is not None else ALL
+        params = (key.tenant, token, *which.table_params, kind, *which.params)
+        return Statement(self._text(which.joined(SETTLE_COUNT)), (*params, *key))
 
     def settle_match(self, key: SessionKey, token: bytes, name: str, likeness: bytes | None) -> Statement:
         """Leave the token of a write whose answer is whether a variable is as expected."""
@@ -329,9 +342,3 @@ class EntryStatements(WorkingStatements):
     def forget_removed(self, key: SessionKey) -> Statement:
         """Remove the rows of entries that were deleted long ago."""
         return Statement(self._text(FORGET_REMOVED), key)
-
-    def _names_too(self, names: Sequence[str] | None, as_json: str) -> tuple[str, tuple[Param, ...]]:
-        if names is None:
-            return "", ()
-        condition, params = named("e.name", names, as_json)
-        return f" AND {condition}", params

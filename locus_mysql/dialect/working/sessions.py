@@ -37,9 +37,10 @@ CHECK = ", notes = notes + JSON_LENGTH(IF(variables <= %s AND size_bytes <= %s A
 HELD = "SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)"
 
 # Changes of the counts, before entries change.
-WITHOUT = """variables = variables + %s - (SELECT COUNT(*) FROM {entries} e WHERE {OWN} AND e.kind = 1 AND <names>
+WITHOUT = """variables = variables + %s - (SELECT COUNT(*) FROM <listed>{entries} e
+                                        WHERE {OWN} AND e.kind = 1 AND <names>
                                         AND e.value IS NOT NULL),
-       size_bytes = size_bytes + %s - (SELECT COALESCE(SUM(e.size_bytes), 0) FROM {entries} e
+       size_bytes = size_bytes + %s - (SELECT COALESCE(SUM(e.size_bytes), 0) FROM <listed>{entries} e
                                         WHERE {OWN} AND e.kind = 1 AND <names>), """
 WITHOUT_VARIABLES = """size_bytes = size_bytes - (SELECT COALESCE(SUM(e.size_bytes), 0) FROM {entries} e
                                         WHERE {OWN} AND e.kind = 1),
@@ -265,10 +266,9 @@ def with_variables(names: Sequence[str], as_json: str, added: int, added_bytes: 
         added: How many there will be of them.
         added_bytes: How many bytes they will take.
     """
-    condition, params = named("e.name", names, as_json)
-    return Change(
-        WITHOUT.replace("<names>", condition), (added, *params, added_bytes, *params), (added, 0, added_bytes)
-    )
+    which = named(names, as_json)
+    params = (*which.table_params, *which.params)
+    return Change(which.joined(WITHOUT), (added, *params, added_bytes, *params), (added, 0, added_bytes))
 
 
 def without_variables() -> Change:

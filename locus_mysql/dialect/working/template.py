@@ -13,9 +13,8 @@ T = TypeVar("T")
 #: At most this many names stand in a list; more are given as one JSON array.
 NAMES_LISTED = 100
 
-#: Many names.
-LISTED = """(SELECT listed.name
-              FROM JSON_TABLE(%s, '$[*]' COLUMNS (name VARCHAR(512) COLLATE utf8mb4_0900_bin PATH '$')) AS listed)"""
+#: Many names, as a table.
+MANY = "JSON_TABLE(%s, '$[*]' COLUMNS (name VARCHAR(512) COLLATE utf8mb4_0900_bin PATH '$')) AS listed"
 
 #: The kinds of entries.
 VARIABLE, TASK, NOTE = 1, 2, 3
@@ -52,10 +51,27 @@ class SessionKey(NamedTuple):
 
 
 class Named(NamedTuple):
-    """A condition on names, and its parameters."""
+    """Which entries are meant, by name.
 
+    Several names are a table ``listed`` to join: MySQL looks each up by key then. Of names in a list it reads all
+    entries of the session instead, where the session is not a constant.
+
+    Args:
+        table: What is joined before the entries, if anything.
+        table_params: Its parameters.
+        condition: On the entries ``e``.
+        params: Its parameters.
+    """
+
+    table: str
+    table_params: tuple[Param, ...]
     condition: str
     params: tuple[Param, ...]
+
+    def joined(self, sql: str) -> str:
+        """A template with these in the place of ``<listed>`` and ``<names>``."""
+        table = f"{self.table} STRAIGHT_JOIN " if self.table else ""
+        return sql.replace("<listed>", table).replace("<names>", self.condition)
 
 
 class WorkingStatements(Statements):
@@ -70,18 +86,18 @@ class WorkingStatements(Statements):
         self._names.update({name: piece.format_map(tables) for name, piece in SHARED.items()})
 
 
-def named(column: str, names: Sequence[str], as_json: str) -> Named:
-    """That a column is one of these names.
+def named(names: Sequence[str], as_json: str) -> Named:
+    """The entries with these names.
 
     Args:
-        column: Its name.
         names: The names.
-        as_json: The names as a JSON array, used where there are many.
+        as_json: The same as a JSON array, used where there are many.
     """
     if not names:
-        return Named("FALSE", ())
-    if len(names) > NAMES_LISTED:
-        return Named(f"{column} IN {LISTED}", (as_json,))
+        return Named("", (), "FALSE", ())
     if len(names) == 1:
-        return Named(f"{column} = %s", tuple(names))
-    return Named(f"{column} IN ({', '.join(['%s'] * len(names))})", tuple(names))
+        return Named("", (), "e.name = %s", tuple(names))
+    if len(names) > NAMES_LISTED:
+        return Named(MANY, (as_json,), "e.name = listed.name", ())
+    rows = ", ".join(["ROW(%s)"] * len(names))
+    return Named(f"(VALUES {rows}) AS listed (name)", tuple(names), "e.name = listed.name", ())
