@@ -17,7 +17,7 @@ ROWS_PER_STATEMENT = 100
 ALL = Named("", (), "TRUE", ())
 
 #: Names as a condition, where all entries of the session are read anyway.
-LISTED = "(SELECT listed.name FROM " + MANY + ")"
+LISTED = "(SELECT listed.name FROM <many>)".replace("<many>", MANY)
 
 #: At most so many tokens are removed at a time.
 TOKENS_AT_ONCE = 1_000
