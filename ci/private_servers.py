@@ -1,9 +1,10 @@
-"""Private PostgreSQL and Redis servers to compare with: started without root's rights, stopped with their starter.
+"""Private PostgreSQL, Redis and Valkey servers: started without root's rights, stopped with their starter.
 
     with PostgreSQL.start(say) as postgresql, Redis.start(say) as redis:
         print(postgresql.url, redis.url)
 
-The program is one of this machine, or else Debian's, fetched once into ``.cache/postgresql`` and ``.cache/redis``.
+The program is one of this machine, or else Debian's, fetched once into ``.cache/postgresql`` and so on;
+``python -m ci.private_servers redis valkey`` fetches what is missing, before tests ask for it.
 Commits are durable: PostgreSQL with its defaults, Redis with its log flushed before every answer. Both listen on
 127.0.0.1 only and ask for a password. A server dies with its starter, however that ends (Linux).
 """
@@ -11,6 +12,7 @@ Commits are durable: PostgreSQL with its defaults, Redis with its log flushed be
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import pwd
 import re
@@ -219,6 +221,7 @@ class Redis:
     """Redis, which writes every command to its log and flushes that before it answers."""
 
     name = "Redis"
+    folder = "redis"
     greeting = Greeting(b"PING\r\n", b"-NOAUTH")
     software = Software("Redis", ("redis-server",), 15, r"perl|debconf|adduser|lsb|systemd|python")
 
@@ -232,10 +235,7 @@ class Redis:
         """
         account = Account.current()
         with home_for(account) as home:
-            on_path = shutil.which("redis-server")
-            program = (
-                Path(on_path) if on_path else fetched("redis", cls.software, cls._make_ready, say) / "bin/redis-server"
-            )
+            program = cls.program(say)
             password, port = secrets.token_urlsafe(24), free_port()
             configuration = home / "redis.conf"
             configuration.touch(mode=0o600)
@@ -246,17 +246,37 @@ class Redis:
             with running([str(program), str(configuration)], account, home, port, cls.greeting, signal.SIGTERM):
                 yield PrivateServer(cls.name, f"redis://:{password}@127.0.0.1:{port}/0", program)
 
-    @staticmethod
-    def _make_ready(prefix: Path) -> None:
-        program = prefix / "usr/bin/redis-server"
-        if not program.exists():
-            raise FetchFailed("the packages hold no redis-server")
-        write_program(prefix / "bin/redis-server", wrapper(prefix, "..", "", "$prefix/usr/bin/redis-server"))
+    @classmethod
+    def program(cls, say: Say) -> Path:
+        """Return the server's program.
+
+        Raises:
+            ServerMissing: With the reasons.
+        """
+        on_path = shutil.which(f"{cls.folder}-server")
+        if on_path:
+            return Path(on_path)
+        return fetched(cls.folder, cls.software, cls._make_ready, say) / f"bin/{cls.folder}-server"
+
+    @classmethod
+    def _make_ready(cls, prefix: Path) -> None:
+        name = f"{cls.folder}-server"
+        if not (prefix / "usr/bin" / name).exists():
+            raise FetchFailed(f"the packages hold no {name}")
+        write_program(prefix / "bin" / name, wrapper(prefix, "..", "", f"$prefix/usr/bin/{name}"))
         answer = subprocess.run(  # noqa: S603 - the program that was just unpacked
-            [prefix / "bin/redis-server", "--version"], capture_output=True, text=True, check=False
+            [prefix / "bin" / name, "--version"], capture_output=True, text=True, check=False
         )
         if answer.returncode != 0:
             raise FetchFailed(f"the unpacked server does not run: {answer.stderr.strip()}")
+
+
+class Valkey(Redis):
+    """Valkey, which was Redis until 2024."""
+
+    name = "Valkey"
+    folder = "valkey"
+    software = Software("Valkey", ("valkey-server",), 15, Redis.software.unneeded_packages)
 
 
 def fetched(folder: str, software: Software, make_ready: Callable[[Path], None], say: Say) -> Path:
@@ -264,7 +284,10 @@ def fetched(folder: str, software: Software, make_ready: Callable[[Path], None],
     destination = CACHE / folder
     if not (destination / "bin").exists():
         try:
-            fetch(software, make_folder(CACHE) / folder, make_ready, say)
+            with (make_folder(CACHE) / f"{folder}.lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)  # of several processes, one fetches
+                if not (destination / "bin").exists():
+                    fetch(software, destination, make_ready, say)
         except (FetchFailed, OSError) as error:
             raise ServerMissing(f"none on this machine, and Debian's packages: {error}") from None
     return destination
@@ -379,3 +402,17 @@ def end_of_log(home: Path) -> str:
     """Return the last lines that a server wrote."""
     lines = (home / "log").read_text(errors="replace").splitlines()[-6:]
     return re.sub(r"\s+", " ", " / ".join(lines))
+
+
+def main(names: Sequence[str]) -> None:
+    """Fetch the programs of these servers, if they are missing."""
+    servers = {server.folder: server for server in (Redis, Valkey)}
+    for name in names:
+        try:
+            servers[name].program(lambda text: print(f"ci/private_servers: {text}", file=sys.stderr))
+        except ServerMissing as error:
+            sys.exit(f"No {name} server could be had: {error}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -4,7 +4,8 @@
     ├── UsageError          correct the call: nothing was written
     │   ├── InvalidInput        an id, metadata, state or pattern that cannot be stored or understood
     │   ├── VersionConflict     an item has another version than the write relied on
-    │   ├── NotFound            a memory that was to be changed or linked is not there
+    │   ├── NotFound            a memory or checkpoint that was to be changed, linked or restored is not there
+    │   ├── CapacityExceeded    a working session has no place for more
     │   ├── ThreadExists        copying onto a thread that has checkpoints
     │   ├── CheckpointExists    saving other content under the id of a checkpoint whose history is kept
     │   ├── StateTooLarge       larger than a packet the server accepts
@@ -58,6 +59,31 @@ class NotFound(UsageError, KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
+
+
+class CapacityExceeded(UsageError):
+    """A working session has no place for what was to be written; nothing was changed.
+
+    Args:
+        limit: The name of the limit, as the option is called.
+        used: How much there would have been.
+        allowed: How much there may be.
+        session_id: The session.
+    """
+
+    def __init__(self, limit: str, used: int, allowed: int, session_id: str) -> None:
+        super().__init__(limit, used, allowed, session_id)
+        self.limit = limit
+        self.used = used
+        self.allowed = allowed
+        self.session_id = session_id
+
+    def __str__(self) -> str:
+        return (
+            f"Nothing was written to session {self.session_id!r}: it would have {self.used} of {self.limit}, and the "
+            f"limit is {self.allowed}. Delete what is not needed, give variables a time to live, raise {self.limit}, "
+            "or let on_full='evict' remove variables that were not used lately."
+        )
 
 
 class ThreadExists(UsageError):

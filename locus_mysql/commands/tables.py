@@ -11,6 +11,7 @@ from ..dialect import Schema
 from ..dialect.checkpoints.tables import INFIXES, checkpoint_schema
 from ..dialect.memories.tables import memory_schema
 from ..dialect.versions.tables import versions_schema
+from ..dialect.working.tables import working_schema
 from ..errors import UsageError
 from ..integrations.memu.database import own_prefix
 from ..integrations.memu.operations import MemuStore
@@ -25,6 +26,7 @@ FAMILIES = {
     "versions": "MySQLCheckpointSaver, and LangGraph's savers",
     "memories": "MemoryStore, MySQLMemory, and LangGraph's stores",
     "memu": "MemuDatabase",
+    "working": "WorkingMemory",
 }
 
 #: Of these, those that hold threads.
@@ -110,4 +112,5 @@ def schemas(config: MySQLConfig, family: str | None = None, scope: str = "user_i
     ]
     schemas.append(versions_schema(config.table_prefix))
     schemas.append(memory_schema(config.table_prefix, search=config.search, search_parser=config.search_parser))
+    schemas.append(working_schema(config.table_prefix))
     return [schema for schema in schemas if family in {None, schema.family}]

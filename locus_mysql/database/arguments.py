@@ -19,6 +19,16 @@ def check_thread_id(value: object) -> str:
     return _check_id(value, "Thread id", THREAD_ID_LIMIT)
 
 
+def check_session_id(value: object) -> str:
+    """A session id: text of 1 to 512 characters without NUL."""
+    return _check_id(value, "Session id", THREAD_ID_LIMIT)
+
+
+def check_variable(value: object) -> str:
+    """The key of a variable: text of 1 to 512 characters without NUL."""
+    return _check_id(value, "A variable's key", THREAD_ID_LIMIT)
+
+
 def check_checkpoint_id(value: object) -> str:
     """A checkpoint id: text of 1 to 128 characters without NUL."""
     return _check_id(value, "Checkpoint id", CHECKPOINT_ID_LIMIT)

@@ -11,10 +11,14 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from ..errors import CorruptCheckpoint, InvalidInput
 
+#: Types whose every value JSON can hold.
+_SCALARS = frozenset({bool, int, float, str})
+
 #: How many levels of nesting all the encoders and decoders used here can take.
 NESTING_LIMIT = 200
 
 _JSON_OBJECT = TypeAdapter(dict[str, JsonValue])
+_JSON = TypeAdapter(JsonValue)
 
 #: The longest number that Python reads: https://docs.python.org/3/library/stdtypes.html#int-max-str-digits
 DIGITS_LIMIT = 4300
@@ -33,17 +37,49 @@ def check_json_object(value: object, what: str) -> None:
     """
     if not isinstance(value, dict):
         raise InvalidInput(f"{what} must be a dict, not {type(value).__name__}.")
+    _check(_JSON_OBJECT, value, what, tagged=False)
+
+
+def check_json(value: object, what: str) -> None:
+    """The same of any value that JSON can hold.
+
+    Raises:
+        InvalidInput: As there.
+    """
+    if value is None or type(value) in _SCALARS:
+        return
+    _check(_JSON, value, what, tagged=True)
+
+
+def _check(of: TypeAdapter[Any], value: object, what: str, *, tagged: bool) -> None:
     try:
-        _JSON_OBJECT.validate_python(value, strict=True)
+        of.validate_python(value, strict=True)
     except ValidationError as error:
         problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
         if problem["type"] == "recursion_loop" or len(problem["loc"]) > 2 * NESTING_LIMIT:
             raise InvalidInput(f"{what} contains itself or is nested deeper than {NESTING_LIMIT} levels.") from None
-        place = ".".join(str(part) for part in problem["loc"] if part not in {"dict[str,...]", "list[...]", "[key]"})
+        place = _place(problem["loc"], tagged=tagged)
+        holds = f"{what} holds something at {place[:200]!r}" if place else f"{what} is {type(value).__name__},"
         raise InvalidInput(
-            f"{what} holds something at {place[:200]!r} that JSON cannot hold exactly. Use dicts with text keys, "
-            "lists, text, numbers, booleans and None."
+            f"{holds} that JSON cannot hold exactly. Use dicts with text keys, lists, text, numbers, booleans and None."
         ) from None
+
+
+def _place(location: tuple[str | int, ...], *, tagged: bool) -> str:
+    """Where a value stands, without the names of types that pydantic puts before keys.
+
+    Args:
+        location: As pydantic tells it.
+        tagged: Whether it begins with the name of a type.
+    """
+    parts = []
+    for part in location:
+        if tagged and part in {"dict", "list"}:
+            tagged = False
+        elif part != "[key]":
+            parts.append(str(part))
+            tagged = True
+    return ".".join(parts)
 
 
 def encode_json(value: Any) -> bytes:

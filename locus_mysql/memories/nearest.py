@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest, nsmallest
 from itertools import chain, islice
 from math import ceil, isnan
@@ -24,10 +24,13 @@ from .vectors.scoring import Query
 from .vectors.table import Candidate, CodeTable, VectorKey
 from .writing import ItemKey
 
-#: A cold search ranks this many, the nearest by signs, by their embeddings; or so many for each item wanted.
-RERANKED, RERANKED_FOR_EACH = 500, 4
+#: A cold search ranks this many, the nearest by signs, by their codes; or so many for each item wanted.
+RERANKED, RERANKED_FOR_EACH = 1_000, 4
 
-#: A warm search compares exactly so many at first, and so many for each item wanted; or fewer if codes tell enough.
+#: A range of more embeddings than this is searched in memory from the second time on.
+FEW = 500
+
+#: By codes, so many are compared exactly at first, and so many for each item wanted; or fewer if codes tell enough.
 CANDIDATES, CANDIDATES_FOR_EACH = 16, 4
 
 #: Of those that codes leave as possible hits beyond the wanted ones, so many are compared at first.
@@ -41,8 +44,11 @@ READ_BESIDE = 6
 NAMESPACES_AT_ONCE = 100
 
 #: Where embeddings are kept in memory, so many that are not known, as they are new or have changed, are read by their
-#: keys with what is compared; if more are not, all of the range.
-LACKING_AT_ONCE = 64
+#: keys with what is compared.
+LACKING_AT_ONCE = 200
+
+#: If more are not known, each search reads spans of keys with about so many bytes of them, of so many namespaces.
+READ_BYTES, SPANS_AT_ONCE = 4_194_304, 100
 
 #: In a range of so many, what changed is asked for in the packet that asks whether anything has.
 NAMESPACES_ASKED = 4
@@ -88,20 +94,23 @@ class NearestOperations:
             return Hits()
         key = (tenant, where.path, where.exact)
         known = self._cache.get(key)
+        loads = known is None and (exact or self._cache.was_large(key))
+        cold = (tenant, where, query, condition, wanted, min_score)
         hits: list[MemoryHit] = []
-        if condition.sql or (known is None and not exact):  # few may fulfil a condition: then those are ranked, not all
-            hits, complete = yield from self._cold(tenant, where, query, condition, wanted, min_score)
+        complete = False
+        if condition.sql or (known is None and not loads):  # few may fulfil a condition: then those are ranked, not all
+            hits, complete = yield from self._cold(*cold)
             if complete:
                 return Hits(hits)
         self.counters.look_up(CODES, hit=known is not None)
-        if known is None and not exact and not self._cache.was_large(key):
-            return Hits(hits, exact=False)
-        if known is None:
+        if loads:
             known = yield from self._load(tenant, where, len(query.values), keep=True, must=exact)
-            if known is None:
-                return Hits(hits, exact=False)
-        else:  # searched repeatedly
+            if known is None and not condition.sql:  # they do not fit
+                hits, complete = yield from self._cold(*cold)
+        elif known is not None:  # searched repeatedly
             self._keep_embeddings(known)
+        if known is None:
+            return Hits(hits, exact=complete)
         hits = yield from self._warm(tenant, where, known, query, condition, wanted, min_score)
         return Hits(hits)
 
@@ -114,26 +123,35 @@ class NearestOperations:
         wanted: int,
         min_score: float | None,
     ) -> Operation[tuple[list[MemoryHit], bool]]:
-        """Rank by signs on the server, then the best by their embeddings; and whether that was all there are."""
+        """Rank by signs on the server, then the best by their codes; and whether that was all there are.
+
+        What may be among the best by its code is compared exactly, as in `_warm`.
+        """
         sig = signs_of(query.values)
         asked = max(RERANKED, RERANKED_FOR_EACH * wanted)
         while True:
             (found,) = yield Batch.of(self.sql.vectors.near(tenant, where, sig, condition, asked))
-            complete, best = len(found.rows) < asked, _best_of_items(query, found.rows)
-            if complete or len(best) >= wanted:
+            complete = len(found.rows) < asked
+            if complete or len({row[:2] for row in found.rows}) >= wanted:
                 break
             asked *= 4  # the nearest are embeddings of few items
-        ranked = sorted(best.items(), key=lambda entry: (-entry[1], entry[0]))
-        if min_score is not None:
-            ranked = [entry for entry in ranked if entry[1] >= min_score]
-        hits: list[MemoryHit] = []
-        remaining = iter(ranked)
-        while len(hits) < wanted:  # an item may have gone, or changed, since: then the next ones are asked for
-            some = dict(islice(remaining, wanted - len(hits)))
-            if not some:
-                break
-            rows = yield from self._items(tenant, list(some), condition)
-            hits += [MemoryHit(item_of(rows[key]), score) for key, score in some.items() if key in rows]
+        if not complete or (len(found.rows) > FEW and not condition.sql):
+            self._cache.found_large((tenant, where.path, where.exact))
+        table = CodeTable(len(query.values))
+        table.fill(_coded(found.rows))
+        candidates = table.best(query)
+        some = list(islice(candidates, CANDIDATES_FOR_EACH * wanted + CANDIDATES))
+        if not some:
+            return [], complete
+        first = some if condition.sql else some[: _needed(some, wanted)]
+        compared = _Compared(query, min_score)
+        vectors = compared.ask_vectors(self.sql, tenant, [one.key for one in first])
+        likely = [one.key[:2] for one in (first if condition.sql else first[: _likely(wanted)])]
+        items = compared.ask_items(self.sql, tenant, likely, condition)
+        results = yield Batch((*vectors, *items), atomic=False)
+        compared.take(results[: len(vectors)], results[len(vectors) :])
+        remaining = chain(some[len(first) :], candidates)
+        hits = yield from self._compare(tenant, compared, first, remaining, condition, wanted, min_score)
         return hits, complete
 
     def _warm(
@@ -159,16 +177,17 @@ class NearestOperations:
                 some = list(islice(candidates, count))
                 stamps = dict(known.stamps)
                 first = some if condition.sql or all_known else some[: _needed(some, wanted)]
-                held = known.table.embeddings(one.key for one in first)
-                lacking = known.table.lacking(LACKING_AT_ONCE + 1)
+                held = known.table.scores(query, (one.key for one in first))
+                lacking = known.table.lacking(max(LACKING_AT_ONCE + 1, READ_BYTES // (4 * known.table.dims)))
             candidates = chain(some[len(first) :], candidates)
-            few = len(stamps) <= NAMESPACES_ASKED
-            changes = [self.sql.vectors.changes(tenant, path, stamp) for path, stamp in stamps.items() if few]
+            few = 0 < len(stamps) <= NAMESPACES_ASKED
+            changes = (self.sql.vectors.changes(tenant, stamps),) if few else ()
             compared = _Compared(query, min_score)
             compared.compare(held)
             unknown = dict.fromkeys(one.key for one in first if one.key not in held)
-            everything = (self.sql.vectors.all_vectors(tenant, where),) if len(lacking) > LACKING_AT_ONCE else ()
-            if not everything:
+            spans = _spans_of(lacking) if len(lacking) > LACKING_AT_ONCE else []
+            more = (self.sql.vectors.between(tenant, spans),) if spans else ()
+            if not spans:
                 unknown.update(dict.fromkeys(lacking))
             vectors = compared.ask_vectors(self.sql, tenant, unknown)
             if condition.sql:
@@ -179,31 +198,55 @@ class NearestOperations:
                 likely = [one.key[:2] for one in first[: _likely(wanted)]]
             items = compared.ask_items(self.sql, tenant, likely, condition)
             scopes = self.sql.vectors.scopes(tenant, where)
-            results = yield Batch((scopes, *changes, *vectors, *items, *everything), atomic=False)
-            told = [row for result in results[1 : 1 + len(changes)] for row in result.rows] if few else None
+            results = yield Batch((scopes, *changes, *vectors, *items, *more), atomic=False)
+            told = results[1].rows if few else None
             changed = yield from self._catch_up(tenant, where, known, results[0].rows, told, stamps)
             if changed:
                 continue
             answers = results[1 + len(changes) :]
             compared.take(answers[: len(vectors)], answers[len(vectors) : len(vectors) + len(items)])
-            _learn(known, stamps, (row for result in answers if result.columns == 4 for row in result.rows))
-            bound = first[-1].bound if first else 0.0
-            count = len(first)
-            while True:
-                best = compared.best(wanted)
-                unread = [key for key, _ in best if key not in compared.rows]
-                certain = len(best) >= wanted and best[-1][1] > bound
-                enough = certain or (min_score is not None and bound < min_score)
-                more = [] if enough else list(islice(candidates, 3 * count))
-                if not more and not unread:
-                    return [MemoryHit(item_of(compared.rows[key]), score) for key, score in best]
-                vectors = compared.ask_vectors(self.sql, tenant, [one.key for one in more])
-                count += len(more)
-                likely = [*unread, *(one.key[:2] for one in more if condition.sql)]
-                items = compared.ask_items(self.sql, tenant, likely, condition)
-                results = yield Batch((*vectors, *items), atomic=False)
-                compared.take(results[: len(vectors)], results[len(vectors) :])
-                bound = more[-1].bound if more else bound
+            if lacking:
+                _learn(known, stamps, (row for result in answers if result.columns == 4 for row in result.rows))
+            return (yield from self._compare(tenant, compared, first, candidates, condition, wanted, min_score))
+
+    def _compare(
+        self,
+        tenant: str,
+        compared: _Compared,
+        first: Sequence[Candidate],
+        candidates: Iterator[Candidate],
+        condition: Condition,
+        wanted: int,
+        min_score: float | None,
+    ) -> Operation[list[MemoryHit]]:
+        """The best hits: read what may still be among them until none can be, and the items of those that are.
+
+        Args:
+            tenant: Whose.
+            compared: What is known already.
+            first: The candidates that it knows.
+            candidates: The others, in falling order of what their scores are at most.
+            condition: What the items must fulfil.
+            wanted: At most so many.
+            min_score: Leave out what is farther.
+        """
+        bound = first[-1].bound if first else 0.0
+        count = len(first)
+        while True:
+            best = compared.best(wanted)
+            unread = [key for key, _ in best if key not in compared.rows]
+            certain = len(best) >= wanted and best[-1][1] > bound
+            enough = certain or (min_score is not None and bound < min_score)
+            more = [] if enough else list(islice(candidates, 3 * count))
+            if not more and not unread:
+                return [MemoryHit(item_of(compared.rows[key]), score) for key, score in best]
+            vectors = compared.ask_vectors(self.sql, tenant, [one.key for one in more])
+            count += len(more)
+            likely = [*unread, *(one.key[:2] for one in more if condition.sql)]
+            items = compared.ask_items(self.sql, tenant, likely, condition)
+            results = yield Batch((*vectors, *items), atomic=False)
+            compared.take(results[: len(vectors)], results[len(vectors) :])
+            bound = more[-1].bound if more else bound
 
     def _catch_up(
         self,
@@ -242,15 +285,11 @@ class NearestOperations:
         elif changes is not None and not anew:
             changes = [row for row in changes if row[0] in different]
         else:
-            results = yield Batch(
-                tuple(
-                    self.sql.vectors.all_codes(tenant, Range(path, exact=True))
-                    if path in anew
-                    else self.sql.vectors.changes(tenant, path, since[path])
-                    for path in different
-                ),
-                atomic=False,
-            )
+            statements = [self.sql.vectors.all_codes(tenant, Range(path, exact=True)) for path in anew]
+            known_before = {path: since[path] for path in different if path not in anew}
+            if known_before:
+                statements.append(self.sql.vectors.changes(tenant, known_before))
+            results = yield Batch(tuple(statements), atomic=False)
             changes = [row for result in results for row in result.rows]
         with known.lock:
             for path in (*gone, *anew):
@@ -277,12 +316,7 @@ class NearestOperations:
         statements = (self.sql.vectors.scopes(tenant, where), self.sql.vectors.all_codes(tenant, where))
         scopes, codes = yield Batch(statements, atomic=False)
         table = CodeTable(dims)
-        table.fill(
-            [
-                ((cast(bytes, path), cast(bytes, name), cast(int, place)), cast(bytes, code))
-                for path, name, place, code in codes.rows
-            ]
-        )
+        table.fill(_coded(codes.rows))
         known = KnownRange(table, {cast(bytes, path): cast(int, stamp) for path, stamp, _ in scopes.rows})
         if keep:
             self._cache.put((tenant, where.path, where.exact), known)
@@ -297,9 +331,14 @@ class NearestOperations:
             table.keep_embeddings()
         self._cache.has_grown()
 
-    def _items(self, tenant: str, keys: Sequence[ItemKey], condition: Condition) -> Operation[dict[ItemKey, Row]]:
-        results = yield Batch(self.sql.reading.get(tenant, keys, condition), atomic=False)
-        return {(cast(bytes, row[0]), cast(bytes, row[1])): row for result in results for row in result.rows}
+
+def _coded(rows: Iterable[Row]) -> list[tuple[VectorKey, bytes]]:
+    """Keys and codes, but for codes that somebody took away by hand."""
+    return [
+        ((cast(bytes, path), cast(bytes, key), cast(int, place)), cast(bytes, code))
+        for path, key, place, code in rows
+        if code is not None
+    ]
 
 
 def _learn(known: KnownRange, stamps: dict[bytes, int], rows: Iterable[Row]) -> None:
@@ -311,6 +350,17 @@ def _learn(known: KnownRange, stamps: dict[bytes, int], rows: Iterable[Row]) -> 
         if known.stamps == stamps:
             for path, name, place, embedding in rows:
                 known.table.know((cast(bytes, path), cast(bytes, name), cast(int, place)), cast(bytes, embedding))
+
+
+def _spans_of(keys: Iterable[VectorKey]) -> list[tuple[bytes, bytes, bytes]]:
+    """The first and the last of these keys in each namespace, of as many namespaces as are read at once."""
+    spans: dict[bytes, tuple[bytes, bytes]] = {}
+    for path, key, _ in keys:
+        first, last = spans.get(path, (key, key))
+        if path not in spans and len(spans) == SPANS_AT_ONCE:
+            break
+        spans[path] = min(first, key), max(last, key)
+    return [(path, first, last) for path, (first, last) in spans.items()]
 
 
 def _needed(some: Sequence[Candidate], wanted: int) -> int:
@@ -347,9 +397,11 @@ class _Compared:
         """The statements for embeddings."""
         return sql.vectors.exact(tenant, list(keys))
 
-    def compare(self, embeddings: Mapping[VectorKey, bytes]) -> None:
-        """Take embeddings that are at hand."""
-        self._take_scores([(*key, embedding) for key, embedding in embeddings.items()])
+    def compare(self, scores: Mapping[VectorKey, float]) -> None:
+        """Take scores that are at hand."""
+        for (path, key, _), score in scores.items():
+            if not isnan(score):
+                self._scores[path, key] = max(score, self._scores.get((path, key), score))
 
     def ask_items(
         self, sql: MemoryDialect, tenant: str, keys: Iterable[ItemKey], condition: Condition

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from .values import Body, Encoded, Framed, frame
+from .values import Body, Encoded, Grown, frame
 
 #: Values up to this size stand in the checkpoint's own row: a part's row and the way to it take as much.
 INLINE_BYTES = 256
@@ -77,7 +77,7 @@ class NewPart(NamedTuple):
     chunk: bytes | None
 
 
-def store(encoded: Encoded, before: Value | None, body_before: Body | None, new_part: int) -> NewPart:
+def store(encoded: Encoded | Grown, before: Value | None, body_before: Body | None, new_part: int) -> NewPart:
     """How to store a value.
 
     Args:
@@ -86,24 +86,29 @@ def store(encoded: Encoded, before: Value | None, body_before: Body | None, new_
         body_before: The body of that, if it is at hand; else its digest decides.
         new_part: The number of a new part.
     """
-    if len(encoded.data) <= INLINE_BYTES:
+    if isinstance(encoded, Grown) and encoded.size_bytes <= INLINE_BYTES:
+        encoded = Encoded(encoded.kind, encoded.data)
+    if isinstance(encoded, Encoded) and len(encoded.data) <= INLINE_BYTES:
         return NewPart(Inline(encoded), None, None)
-    framed = frame(encoded)
-    if not isinstance(before, Stored) or before.kind != encoded.kind:
-        return _whole(encoded.kind, framed, Body(framed.body), new_part)
-    body = Body(framed.body, body_before)
-    same = _same_bytes(body, before, body_before)
-    if same == before.length == len(framed.body):
-        unchanged = Stored(encoded.kind, framed.front, framed.back, before.position, before.digest, before.chain)
+    kind = encoded.kind
+    content: bytes | tuple[bytes, ...]
+    front, content, back = frame(encoded) if isinstance(encoded, Encoded) else (encoded.front, encoded.pieces, b"")
+    if not isinstance(before, Stored) or before.kind != kind:
+        return _whole(kind, front, Body(content), back, new_part)
+    body = Body(content, body_before)
+    same = body.shared
+    if body_before is None and body.begins_with(before.length, before.digest):
+        same = before.length
+    if same == before.length == body.length:
+        unchanged = Stored(kind, front, back, before.position, before.digest, before.chain)
         return NewPart(unchanged, body_before or body, None)
     position = before.position + 1
     base = line(before.position).index(position & (position - 1))
     kept = min(same, seen_bytes(before.chain, base))
-    if 2 * kept < len(framed.body):
-        return _whole(encoded.kind, framed, body, new_part)
-    chain = (*before.chain[: base + 1], Link(new_part, kept, len(framed.body)))
-    value = Stored(encoded.kind, framed.front, framed.back, position, body.digest, chain)
-    return NewPart(value, body, framed.body[kept:])
+    if 2 * kept < body.length:
+        return _whole(kind, front, body, back, new_part)
+    chain = (*before.chain[: base + 1], Link(new_part, kept, body.length))
+    return NewPart(Stored(kind, front, back, position, body.digest, chain), body, body.cut(kept, body.length))
 
 
 def seen_bytes(chain: tuple[Link, ...], index: int) -> int:
@@ -119,23 +124,6 @@ def line(position: int) -> list[int]:
     return positions[::-1]
 
 
-def _whole(kind: str, framed: Framed, body: Body, new_part: int) -> NewPart:
-    chain = (Link(new_part, 0, len(framed.body)),)
-    return NewPart(Stored(kind, framed.front, framed.back, 0, body.digest, chain), body, framed.body)
-
-
-def _same_bytes(body: Body, before: Stored, body_before: Body | None) -> int:
-    """How many bytes a body has in common with the one before, from the beginning."""
-    if body_before is None:
-        return before.length if body.begins_with(before.length, before.digest) else 0
-    now, then = body.data, body_before.data
-    if now.startswith(then):
-        return len(then)
-    same, differs = 0, min(len(now), len(then)) + 1
-    while differs - same > 1:  # the first `same` bytes are, and somewhere before `differs` one is not
-        middle = (same + differs) // 2
-        if now[same:middle] == then[same:middle]:
-            same = middle
-        else:
-            differs = middle
-    return same
+def _whole(kind: str, front: bytes, body: Body, back: bytes, new_part: int) -> NewPart:
+    chain = (Link(new_part, 0, body.length),)
+    return NewPart(Stored(kind, front, back, 0, body.digest, chain), body, body.data)

@@ -5,15 +5,21 @@ Only a hint: a save that goes on from what is remembered is refused by the serve
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 from ..database.recent import Recent
+from ..dialect.versions.threads import LAG_S
 from .chains import Stored
 from .records import Base, Held
 from .values import Body
 
 #: Memory for how recent checkpoints are stored, beside the bytes of their values.
 _MARKS_BYTES = 8_388_608
+
+#: A save shares its thread's lock until this many seconds after one of this process that locked it. It is a guess of
+#: what the server will find, which saves a round trip.
+_SHARES_S = LAG_S - 5
 
 #: What these take each, roughly.
 _MARK_BYTES, _BASE_BYTES, _VALUE_BYTES, _BODY_BYTES = 300, 600, 800, 300
@@ -30,12 +36,22 @@ class VersionMemory:
 
     def __init__(self, cache_bytes: int) -> None:
         self._epochs: Recent[bytes] = Recent(_MARKS_BYTES // 4)
+        self._locked_at: Recent[float] = Recent(_MARKS_BYTES // 4)
         self._bases: Recent[Base] = Recent(_MARKS_BYTES)
         self._bodies: Recent[Mapping[str, Body]] = Recent(cache_bytes)
 
     def epoch(self, key: Key) -> bytes | None:
         """The epoch of a thread, as far as is known."""
         return self._epochs.get(key)
+
+    def may_share(self, key: Key) -> bool:
+        """Whether a save of this process locked the thread so recently that another one may only share its lock."""
+        at = self._locked_at.get(key)
+        return at is not None and time.monotonic() - at < _SHARES_S
+
+    def locked(self, key: Key, begun: float) -> None:
+        """Take note of a save that locked the thread, and of the monotonic time at which it began."""
+        self._locked_at.put(key, begun, _MARK_BYTES)
 
     def base(self, key: Key, ns_key: bytes, version_key: bytes | None = None) -> Base | None:
         """The checkpoint last remembered of a namespace, if it is the one asked for."""
@@ -62,7 +78,7 @@ class VersionMemory:
         self._epochs.put(key, base.epoch, _MARK_BYTES)
         mark = Base(base.epoch, base.version_key, base.values, {})
         self._bases.put((key, ns_key), mark, _BASE_BYTES + _VALUE_BYTES * len(base.values))
-        size_bytes = sum(len(body.data) + _BODY_BYTES for body in base.bodies.values())
+        size_bytes = sum(body.length + _BODY_BYTES for body in base.bodies.values())
         self._bodies.put((key, ns_key), base.bodies, size_bytes)
 
     def forget(self, key: Key) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, TypedDict
 
 from .chains import Value
-from .values import Body, Encoded
+from .values import Body, Encoded, Grown
 
 
 class Held(NamedTuple):
@@ -51,7 +51,7 @@ class NewValue(NamedTuple):
 
     name: str
     label: Any
-    encoded: Encoded | None
+    encoded: Encoded | Grown | None
 
 
 @dataclass(frozen=True, slots=True)

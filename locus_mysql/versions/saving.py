@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Mapping, Sequence
 from typing import Literal, cast
 
 from ..config import MySQLConfig
 from ..dialect import Statement
 from ..dialect.versions import VersionDialect, VersionRow, WriteRow
-from ..dialect.versions.rows import OWN_PARTS
+from ..dialect.versions.rows import APART, OWN_CHUNK_BYTES, OWN_PARTS
 from ..engine.operation import Batch, Duplicate, Operation, Outdated
 from ..errors import CheckpointExists
 from . import keys
@@ -19,7 +20,7 @@ from .memory import VersionMemory
 from .payload import Content, pack, resolved, unpack
 from .records import Base, Held, LoadedWrite, NewVersion
 from .sealed import seal
-from .values import Body
+from .values import Body, Encoded
 from .writes import pack_write
 
 
@@ -41,7 +42,7 @@ class Saving:
     def save(self, tenant: str, thread_id: str, new: NewVersion, base: Base | None) -> Operation[None]:
         """Store a checkpoint as the newest of its thread.
 
-        One round trip. Another one if something was removed from the thread since the base was read.
+        One round trip. More if something was removed from the thread since the base was read, or if the id is taken.
 
         Raises:
             CheckpointExists: The id is taken, by other content, and the new one must not replace it.
@@ -49,13 +50,30 @@ class Saving:
         key = (tenant, thread_id)
         ns_key = keys.ns_key(new.ns)
         epoch = self._memory.epoch(key) if base is None else base.epoch
+        row, values, bodies = self._encode(new, base)
+        landed = self._sql.saving.find_saved(*key, row.version_key, new.token)
+        if epoch and self._ttl_us is None and self._memory.may_share(key) and _holds_its_part(row):
+            try:
+                results = yield Batch((self._sql.saving.insert_next(*key, epoch, row),), landed)
+            except Duplicate:
+                if (yield from self._is_saved(key, row, new)):
+                    return
+                if not new.replace:
+                    raise _taken(thread_id, new) from None
+            else:
+                if results.landed is not None:  # an earlier try had been carried out, and perhaps replaced since
+                    self._memory.forget(key)
+                    return
+                if results[0].affected:
+                    known = resolved(values, results[0].last_insert_id)
+                    self._memory.remember(key, ns_key, Base(epoch, row.version_key, known, bodies))
+                    return
         while True:
-            row, values, bodies = self._encode(new, base)
+            begun = time.monotonic()
             took, statements = self._take_seq(key, epoch)
             statements += self._sql.saving.insert(*key, row, in_epoch=bool(epoch), replace=new.replace)
             if not epoch:
                 statements += (self._sql.threads.epoch(*key),)
-            landed = self._sql.saving.find_saved(*key, row.version_key, new.token)
             try:
                 results = yield Batch(statements, landed)
             except Outdated:
@@ -64,23 +82,21 @@ class Saving:
                 base = yield from self.find_base(tenant, thread_id, new.ns, new.parent_id)
                 if base is not None:
                     epoch = base.epoch
+                row, values, bodies = self._encode(new, base)
                 continue
             except Duplicate:
-                (found,) = yield Batch.of(self._sql.saving.find_saved(*key, row.version_key, new.digest or new.token))
-                if found.rows:
+                if (yield from self._is_saved(key, row, new)):
                     return
-                raise CheckpointExists(
-                    f"Thread {thread_id!r} has a checkpoint {new.checkpoint_id!r} of other content. History is kept: "
-                    "save under another id, or delete that one first."
-                ) from None
+                raise _taken(thread_id, new) from None
             break
-        if results.landed is not None:  # an earlier try had been carried out, and perhaps replaced since
+        if results.landed is not None:
             self._memory.forget(key)
             return
         if not epoch:
             epoch = cast(bytes, results[-1].rows[0][0])
-        known = resolved(values, results[took].last_insert_id)
+        known = resolved(values, APART + results[took].last_insert_id)
         self._memory.remember(key, ns_key, Base(epoch, row.version_key, known, bodies))
+        self._memory.locked(key, begun)
 
     def find_base(self, tenant: str, thread_id: str, ns: str, checkpoint_id: str | None) -> Operation[Base | None]:
         """What a checkpoint that follows this one can go on from; None if there is none.
@@ -145,8 +161,13 @@ class Saving:
     def _compression(self) -> Literal["zlib", "none"]:
         return self._config.compression
 
+    def _is_saved(self, key: tuple[str, str], row: VersionRow, new: NewVersion) -> Operation[bool]:
+        """Whether the row whose id is taken is this save's, or has the same content."""
+        (found,) = yield Batch.of(self._sql.saving.find_saved(*key, row.version_key, new.digest or new.token))
+        return bool(found.rows)
+
     def _take_seq(self, key: tuple[str, str], epoch: bytes | None) -> tuple[int, tuple[Statement, ...]]:
-        """The statements that take the next seq, and the place of the one that does."""
+        """The statements that take the next number, and the place of the one that does."""
         if epoch:
             return 0, (self._sql.threads.take_seq_in_epoch(*key, epoch, self._ttl_us),)
         settle = self._sql.settled.settle_expired(*key)
@@ -165,7 +186,7 @@ class Saving:
                 assert before is not None  # noqa: S101 - only a value of the base is kept
                 values[name] = Held(label, before.value)
             elif len(chunks) == OWN_PARTS:
-                values[name], body = Held(label, Inline(encoded)), None
+                values[name], body = Held(label, Inline(Encoded(encoded.kind, encoded.data))), None
             else:
                 stored = store(encoded, None if before is None else before.value, body, len(chunks))
                 values[name], body = Held(label, stored.value), stored.body
@@ -190,6 +211,18 @@ class Saving:
             chunks=tuple(chunks),
         )
         return row, values, bodies
+
+
+def _taken(thread_id: str, new: NewVersion) -> CheckpointExists:
+    return CheckpointExists(
+        f"Thread {thread_id!r} has a checkpoint {new.checkpoint_id!r} of other content. History is kept: "
+        "save under another id, or delete that one first."
+    )
+
+
+def _holds_its_part(row: VersionRow) -> bool:
+    """Whether a row can hold what it brings: one part at most, and not a large one."""
+    return len(row.chunks) <= 1 and all(len(chunk) <= OWN_CHUNK_BYTES for chunk in row.chunks)
 
 
 def _sources(values: Mapping[str, Held]) -> str:

@@ -27,6 +27,30 @@ class Encoded(NamedTuple):
     data: bytes
 
 
+class Grown(NamedTuple):
+    """A value as bytes, put together of pieces of which most were there before.
+
+    Args:
+        kind: How to read the bytes.
+        front: What changes when the value grows, as `frame` sets it apart.
+        pieces: The rest. A piece that is the same object as before need not be compared.
+    """
+
+    kind: str
+    front: bytes
+    pieces: tuple[bytes, ...]
+
+    @property
+    def data(self) -> bytes:
+        """The bytes."""
+        return b"".join((self.front, *self.pieces))
+
+    @property
+    def size_bytes(self) -> int:
+        """How many they are."""
+        return len(self.front) + sum(map(len, self.pieces))
+
+
 class Framed(NamedTuple):
     """The bytes of a value in three pieces."""
 
@@ -57,24 +81,34 @@ def frame(value: Encoded) -> Framed:
 
 
 class Body:
-    """A value's body with its digest; of a body that goes on from another only what was added is hashed.
+    """A value's body with its digest; of a body that goes on from another only what was added is compared and hashed.
 
     Args:
-        data: The bytes.
+        data: The bytes, or the pieces they are made of: those that two bodies share need not be compared.
         before: One that it may go on from.
         digest: Its digest, if that is known.
     """
 
-    __slots__ = ("_hashed_bytes", "_hasher", "_known", "data")
+    __slots__ = ("_hashed_bytes", "_hasher", "_known", "length", "pieces", "shared")
 
-    def __init__(self, data: bytes, before: Body | None = None, digest: bytes | None = None) -> None:
-        self.data = data
+    def __init__(
+        self, data: bytes | tuple[bytes, ...], before: Body | None = None, digest: bytes | None = None
+    ) -> None:
+        self.pieces = data if isinstance(data, tuple) else (data,)  # not bytes: it may be a bytearray
+        self.length = sum(map(len, self.pieces))
+        #: How many bytes it has in common with the one before, from the beginning.
+        self.shared = 0 if before is None else self._in_common(before)
         self._known = digest
         self._hasher: Any = None
         self._hashed_bytes = 0
-        if before is not None and before._hasher is not None and data.startswith(before.data):
+        if before is not None and before._hasher is not None and self.shared == before.length:
             self._hasher = before._hasher.copy()
-            self._hashed_bytes = len(before.data)
+            self._hashed_bytes = before._hashed_bytes
+
+    @property
+    def data(self) -> bytes:
+        """The bytes, put together each time that they are asked for."""
+        return b"".join(self.pieces)
 
     @property
     def digest(self) -> bytes:
@@ -90,14 +124,58 @@ class Body:
 
     def begins_with(self, length: int, digest: bytes) -> bool:
         """Whether the first bytes have this digest."""
-        if length > len(self.data):
+        if length > self.length:
             return False
         first = hashlib.sha256(memoryview(self.data)[:length], usedforsecurity=False)
         return first.digest()[:_DIGEST_BYTES] == digest
 
+    def cut(self, start: int, end: int) -> bytes:
+        """The bytes from one place to another."""
+        if start >= end:
+            return b""
+        (first, start), (last, end) = self._piece_at(start), self._piece_at(end - 1)
+        if first == last:
+            return self.pieces[first][start : end + 1]
+        return b"".join((self.pieces[first][start:], *self.pieces[first + 1 : last], self.pieces[last][: end + 1]))
+
+    def _piece_at(self, start: int) -> tuple[int, int]:
+        """The piece with the byte at a place, and its place in there."""
+        for place, piece in enumerate(self.pieces):
+            if start < len(piece):
+                return place, start
+            start -= len(piece)
+        raise IndexError(f"The body is {self.length} bytes long.")
+
+    def _in_common(self, before: Body) -> int:
+        """How many of the first bytes are the other's as well."""
+        same, place = 0, 0
+        for mine, theirs in zip(self.pieces, before.pieces, strict=False):
+            if mine is not theirs:
+                break
+            same += len(mine)
+            place += 1
+        return same + _common_prefix(b"".join(self.pieces[place:]), b"".join(before.pieces[place:]))
+
     def _hash(self) -> None:
         if self._hasher is None:
             self._hasher = hashlib.sha256(usedforsecurity=False)
-        if self._hashed_bytes < len(self.data):
-            self._hasher.update(memoryview(self.data)[self._hashed_bytes :])
-            self._hashed_bytes = len(self.data)
+        if self._hashed_bytes < self.length:
+            place, start = self._piece_at(self._hashed_bytes)
+            self._hasher.update(memoryview(self.pieces[place])[start:])
+            for piece in self.pieces[place + 1 :]:
+                self._hasher.update(piece)
+            self._hashed_bytes = self.length
+
+
+def _common_prefix(now: bytes, then: bytes) -> int:
+    """How many of the first bytes of two are the same."""
+    if now.startswith(then):
+        return len(then)
+    same, differs = 0, min(len(now), len(then)) + 1
+    while differs - same > 1:  # the first `same` bytes are, and somewhere before `differs` one is not
+        middle = (same + differs) // 2
+        if now[same:middle] == then[same:middle]:
+            same = middle
+        else:
+            differs = middle
+    return same

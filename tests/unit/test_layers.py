@@ -14,11 +14,12 @@ ROOT = Path(__file__).parents[2]
 BESIDE = {"config", "errors", "signals"}
 
 #: What is kept; none of these imports another one.
-FAMILIES = {"checkpoints", "memories", "versions"}
+FAMILIES = {"checkpoints", "memories", "versions", "working"}
 
 #: Client libraries and frameworks, and the layers that may import them.
 FOREIGN = {
     **{library: {"drivers"} for library in ("pymysql", "aiomysql", "asyncmy", "mysql", "cryptography")},
+    "redis": {"working"},
     **{framework: {"integrations", "development"} for framework in ("locus", "langgraph", "langchain_core")},
 }
 

@@ -34,3 +34,22 @@ class Range:
         if self.exact:
             return (self.path,)
         return (self.path, self.path[:-1] + b"\1") if self.path else ()
+
+    def owned(self, alias: str) -> str:
+        """The condition on a table's owner, which is tenant and path in one, beginning with WHERE."""
+        return f" WHERE {alias}.owner = %s" if self.exact else f" WHERE {alias}.owner >= %s AND {alias}.owner < %s"
+
+    def owned_params(self, tenant: str) -> tuple[Param, ...]:
+        """The parameters of that condition."""
+        owner = owner_of(tenant, self.path)
+        return (owner,) if self.exact else (owner, owner[:-1] + b"\1")
+
+
+def owner_of(tenant: str, path: bytes) -> bytes:
+    """Tenant and path in one, in the order of both; neither a tenant nor a label holds a NUL."""
+    return tenant.encode() + b"\0" + path
+
+
+def path_at(tenant: str) -> int:
+    """Where the path begins in an owner, by SQL's count."""
+    return len(tenant.encode()) + 2

@@ -73,16 +73,16 @@ CODES = """(
   KEY changes (tenant, path, stamp)
 """
 
-# The same in a bit per dimension, for searches on the server: narrow, as it reads all of a scope. expires tells whether
-# the item has to be asked if it is still alive.
+# The same in a bit per dimension, for searches on the server: narrow, as it reads all of a scope. owner is tenant and
+# path in one, with a NUL between them, so that of each row less is decoded and compared with the ends of a range.
+# expires tells whether the item has to be asked if it is still alive.
 SIGNS = """(
-  tenant   VARCHAR(128)      NOT NULL,
-  path     VARBINARY(1000)   NOT NULL,
+  owner    VARBINARY(1513)   NOT NULL,
   item_key VARBINARY(1000)   NOT NULL,
   place    SMALLINT UNSIGNED NOT NULL,
   expires  TINYINT           NOT NULL,
   sig      VARBINARY(2048)   NOT NULL,
-  PRIMARY KEY (tenant, path, item_key, place)
+  PRIMARY KEY (owner, item_key, place)
 """
 
 # Every write leaves its token here, in its own transaction. So a write whose answer was lost is recognised when it is

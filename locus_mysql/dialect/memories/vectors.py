@@ -6,18 +6,18 @@ but for a condition on it. So another family of records can use them on tables o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..statement import Param, Statement
 from .filters import Condition
-from .ranges import Range
+from .ranges import Range, owner_of, path_at
 from .template import MemoryStatements, portions
 
 REMOVE = """
 DELETE v, s
   FROM {vectors} v
-  LEFT JOIN {signs} s ON s.tenant = v.tenant AND s.path = v.path AND s.item_key = v.item_key AND s.place = v.place
+  LEFT JOIN {signs} s ON s.owner = CONCAT(v.tenant, 0x00, v.path) AND s.item_key = v.item_key AND s.place = v.place
  WHERE (v.tenant, v.path, v.item_key) IN (<keys>)<gone>
 """
 
@@ -35,7 +35,7 @@ GONE = """
 REMOVE_RANGE = """
 DELETE v, s
   FROM {vectors} v
-  LEFT JOIN {signs} s ON s.tenant = v.tenant AND s.path = v.path AND s.item_key = v.item_key AND s.place = v.place
+  LEFT JOIN {signs} s ON s.owner = CONCAT(v.tenant, 0x00, v.path) AND s.item_key = v.item_key AND s.place = v.place
  WHERE v.tenant = %s<range>
 """
 REMOVE_CODES_RANGE = """
@@ -47,7 +47,7 @@ UPDATE {codes} c
 
 ADD_VECTORS = "INSERT INTO {vectors} (tenant, path, item_key, place, digest, embedding) VALUES <rows>"
 # Signs without an embedding, as somebody deleted that by hand, are in nobody's way.
-ADD_SIGNS = "REPLACE INTO {signs} (tenant, path, item_key, place, expires, sig) VALUES <rows>"
+ADD_SIGNS = "REPLACE INTO {signs} (owner, item_key, place, expires, sig) VALUES <rows>"
 ADD_CODES = """
 INSERT INTO {codes} (tenant, path, item_key, place, stamp, code)
 VALUES <rows> AS fresh
@@ -68,21 +68,27 @@ SELECT v.place, v.embedding FROM {vectors} v
  ORDER BY v.place
 """
 
-# The nearest by signs, with their embeddings. It reads all signs of the scope, and nothing else of what is not near.
+# The nearest by signs, with their codes. It reads all signs of the scope, and nothing else of what is not near.
+# Sorted is by nothing but the distance, in a buffer with room for what is wanted: rows count as wide as they are
+# declared, and in a session's own buffer MySQL would write the whole scope to disk in sorted pieces and merge them.
 NEAR = """
-SELECT v.path, v.item_key, v.place, v.embedding
-  FROM (SELECT s.tenant, s.path, s.item_key, s.place, BIT_COUNT(s.sig ^ %s) AS distance
-          FROM {signs} s<items>
-         WHERE s.tenant = %s<range> AND LENGTH(s.sig) = %s
+SELECT /*+ SET_VAR(sort_buffer_size = <buffer>) */ c.path, c.item_key, c.place, c.code
+  FROM (SELECT s.owner, s.item_key, s.place
+          FROM {signs} s<items><range> AND LENGTH(s.sig) = %s
            AND (s.expires = 0 OR EXISTS (SELECT 1 FROM {items} x
-                                          WHERE x.tenant = s.tenant AND x.path = s.path AND x.item_key = s.item_key
-                                            AND x.expires_at > UTC_TIMESTAMP(6)))<filter>
-         ORDER BY distance, s.path, s.item_key, s.place
+                                          WHERE x.tenant = %s AND x.path = SUBSTR(s.owner, %s)
+                                            AND x.item_key = s.item_key AND x.expires_at > UTC_TIMESTAMP(6)))<filter>
+         ORDER BY BIT_COUNT(s.sig ^ %s)
          LIMIT %s) AS best
-  JOIN {vectors} v ON v.tenant = best.tenant AND v.path = best.path AND v.item_key = best.item_key
-                  AND v.place = best.place
+  LEFT JOIN {codes} c ON c.tenant = %s AND c.path = SUBSTR(best.owner, %s) AND c.item_key = best.item_key
+                     AND c.place = best.place
 """
-ITEMS_OF_SIGNS = "\n          JOIN {items} i ON i.tenant = s.tenant AND i.path = s.path AND i.item_key = s.item_key"
+#: What MySQL reserves for a row of signs that it sorts, and what it is given for all of them at most.
+_SORTED_BYTES, _SORT_BUFFER_BYTES = 4_600, 1 << 26
+
+ITEMS_OF_SIGNS = """
+          JOIN {items} i ON i.tenant = %s AND i.path = SUBSTR(s.owner, %s) AND i.item_key = s.item_key
+         """
 
 EXACT = """
 SELECT v.path, v.item_key, v.place, v.embedding FROM {vectors} v
@@ -95,16 +101,20 @@ SCOPES = "SELECT s.path, s.stamp, s.purged FROM {scopes} s WHERE s.tenant = %s<r
 CHANGES = """
 SELECT c.path, c.item_key, c.place, c.code
   FROM {codes} c
- WHERE c.tenant = %s AND c.path = %s AND c.stamp > %s
+ WHERE c.tenant = %s AND (<since>)
 """
 
 ALL_CODES = (
     "SELECT c.path, c.item_key, c.place, c.code FROM {codes} c WHERE c.tenant = %s<range> AND c.code IS NOT NULL"
 )
 
-ALL_VECTORS = "SELECT v.path, v.item_key, v.place, v.embedding FROM {vectors} v WHERE v.tenant = %s<range>"
+BETWEEN = """
+SELECT v.path, v.item_key, v.place, v.embedding
+  FROM {vectors} v
+ WHERE v.tenant = %s AND (<spans>)
+"""
 
-SIZE = "SELECT COUNT(*) FROM {signs} s WHERE s.tenant = %s<range>"
+SIZE = "SELECT COUNT(*) FROM {signs} s<range>"
 
 # Remove the codes of embeddings that were removed long ago: a cache that has not looked since loads anew. Takes the
 # lock of a namespace; the statement after it relies on it, and on the index changes.
@@ -195,11 +205,11 @@ class VectorStatements(MemoryStatements):
         for some in portions(rows):
             keys = [(tenant, row.path, row.key, row.place) for row in some]
             vectors = [(*key, row.digest, row.embedding) for key, row in zip(keys, some, strict=True)]
-            signs = [(*key, int(row.expires), row.sig) for key, row in zip(keys, some, strict=True)]
+            signs = [(owner_of(tenant, row.path), row.key, row.place, int(row.expires), row.sig) for row in some]
             codes = [(*key, tenant, row.path, row.code) for key, row in zip(keys, some, strict=True)]
             statements += [
                 self._insert(ADD_VECTORS, "(%s, %s, %s, %s, %s, %s)", vectors),
-                self._insert(ADD_SIGNS, "(%s, %s, %s, %s, %s, %s)", signs),
+                self._insert(ADD_SIGNS, "(%s, %s, %s, %s, %s)", signs),
                 self._insert(ADD_CODES, ADD_CODES_ROW, codes),
             ]
         return tuple(statements)
@@ -217,10 +227,15 @@ class VectorStatements(MemoryStatements):
         return Statement(self._text(OF_ITEM), (tenant, path, key))
 
     def near(self, tenant: str, where: Range, sig: bytes, condition: Condition, limit: int) -> Statement:
-        """Path, key, place and embedding of those whose signs agree best with a query's, in any order."""
-        text = NEAR.replace("<items>", ITEMS_OF_SIGNS if condition.sql else "").replace("<range>", where.condition("s"))
-        params = (sig, tenant, *where.params, len(sig), *condition.params, limit)
-        return Statement(self._text(text).replace("<filter>", condition.sql), params)
+        """Path, key, place and code of those whose signs agree best with a query's, in any order.
+
+        Signs without a code, as somebody deleted that by hand, are told by rows of None.
+        """
+        text = NEAR.replace("<items>", ITEMS_OF_SIGNS if condition.sql else "").replace("<range>", where.owned("s"))
+        text = self._text(text).replace("<buffer>", str(_sort_buffer_bytes(limit))).replace("<filter>", condition.sql)
+        at: tuple[Param, ...] = (tenant, path_at(tenant))
+        chosen = (*(at if condition.sql else ()), *where.owned_params(tenant), len(sig), *at, *condition.params)
+        return Statement(text, (*chosen, sig, limit, *at))
 
     def exact(self, tenant: str, keys: Sequence[tuple[bytes, bytes, int]]) -> tuple[Statement, ...]:
         """Path, key, place and embedding of some."""
@@ -236,21 +251,29 @@ class VectorStatements(MemoryStatements):
         """Path, stamp and purged of the namespaces of a range."""
         return Statement(self._text(SCOPES.replace("<range>", where.condition("s"))), (tenant, *where.params))
 
-    def changes(self, tenant: str, path: bytes, stamp: int) -> Statement:
-        """Path, key, place and code of what changed in a namespace after a stamp; the code of what is gone is None."""
-        return Statement(self._text(CHANGES), (tenant, path, stamp))
+    def changes(self, tenant: str, since: Mapping[bytes, int]) -> Statement:
+        """Path, key, place and code of what changed in namespaces after their stamps; what is gone has None as code."""
+        text = self._text(CHANGES.replace("<since>", " OR ".join(["c.path = %s AND c.stamp > %s"] * len(since))))
+        return Statement(text, (tenant, *(param for entry in since.items() for param in entry)))
 
     def all_codes(self, tenant: str, where: Range) -> Statement:
         """Path, key, place and code of all of a range."""
         return Statement(self._text(ALL_CODES.replace("<range>", where.condition("c"))), (tenant, *where.params))
 
-    def all_vectors(self, tenant: str, where: Range) -> Statement:
-        """Path, key, place and embedding of all of a range."""
-        return Statement(self._text(ALL_VECTORS.replace("<range>", where.condition("v"))), (tenant, *where.params))
+    def between(self, tenant: str, spans: Sequence[tuple[bytes, bytes, bytes]]) -> Statement:
+        """Path, key, place and embedding of what is in namespaces from a key to another one.
+
+        Args:
+            tenant: Whose.
+            spans: Paths with their first and last key, at most as many as a statement names.
+        """
+        one = "v.path = %s AND v.item_key BETWEEN %s AND %s"
+        text = self._text(BETWEEN.replace("<spans>", " OR ".join([one] * len(spans))))
+        return Statement(text, (tenant, *(param for span in spans for param in span)))
 
     def size(self, tenant: str, where: Range) -> Statement:
         """How many embeddings there are."""
-        return Statement(self._text(SIZE.replace("<range>", where.condition("s"))), (tenant, *where.params))
+        return Statement(self._text(SIZE.replace("<range>", where.owned("s"))), where.owned_params(tenant))
 
     def purge(self, tenant: str, path: bytes, age_us: int, limit: int) -> tuple[Statement, Statement]:
         """Remove what tells of embeddings of a namespace that were removed longer ago than this; at most so many."""
@@ -262,3 +285,8 @@ class VectorStatements(MemoryStatements):
     def removed(self, tenant: str, age_us: int, limit: int) -> Statement:
         """Tenant and path of namespaces with embeddings removed longer ago than this."""
         return Statement(self._text(REMOVED), (tenant, age_us, limit))
+
+
+def _sort_buffer_bytes(limit: int) -> int:
+    """Room for so many rows of signs, as wide as they are declared; a power of two, so that statements are few."""
+    return min(1 << (limit * _SORTED_BYTES).bit_length(), _SORT_BUFFER_BYTES)

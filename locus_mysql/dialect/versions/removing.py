@@ -81,16 +81,29 @@ DELETE w FROM {writes} w
  WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 2
 """
 
+# The numbers of the parts that the rows which stay need.
+_USED = """
+       (SELECT DISTINCT IF(s.part < <own>, COALESCE(v.stored_seq, v.seq) * <own> + s.part, s.part) AS part
+          FROM {versions} v
+          JOIN JSON_TABLE(v.sources, '$[*]' COLUMNS (part BIGINT UNSIGNED PATH '$')) s
+         WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden < 2) AS used"""
+
+# A row that goes leaves its part where others need it.
+MOVE_PARTS = """
+INSERT INTO {parts} (tenant, thread_id, part, chunk)
+SELECT x.tenant, x.thread_id, x.seq * <own>, x.chunk
+  FROM {versions} x
+  JOIN<used> ON used.part = x.seq * <own>
+ WHERE x.tenant = %s AND x.thread_id = %s AND x.hidden = 2 AND x.chunk IS NOT NULL
+""".replace("<used>", _USED).replace("<own>", str(OWN_PARTS))
+
 DELETE_MARKED = "DELETE FROM {versions} WHERE tenant = %s AND thread_id = %s AND hidden = 2"
 
 DELETE_PARTS = """
 DELETE p FROM {parts} p
-  LEFT JOIN (SELECT DISTINCT IF(s.part < <own>, v.stored_seq * <own> + s.part, s.part) AS part
-               FROM {versions} v
-               JOIN JSON_TABLE(v.sources, '$[*]' COLUMNS (part BIGINT UNSIGNED PATH '$')) s
-              WHERE v.tenant = %s AND v.thread_id = %s) AS used ON used.part = p.part
+  LEFT JOIN<used> ON used.part = p.part
  WHERE p.tenant = %s AND p.thread_id = %s AND used.part IS NULL
-""".replace("<own>", str(OWN_PARTS))
+""".replace("<used>", _USED).replace("<own>", str(OWN_PARTS))
 
 # A thread without checkpoints is no thread. What is left of it by then are writes that came before their checkpoint.
 DROP_IF_EMPTY = """
@@ -132,9 +145,9 @@ SELECT t.tenant, %s, t.last_seq, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), UTC_TIM
 
 COPY_VERSIONS = """
 INSERT INTO {versions} (tenant, thread_id, ns_key, seq, version_key, parent_key, checkpoint_id, parent_id, ns,
-                        stored_seq, hidden, needs, sources, tokens, payload, metadata, run_key, created_at)
+                        stored_seq, hidden, needs, sources, tokens, payload, metadata, run_key, chunk, created_at)
 SELECT v.tenant, %s, v.ns_key, v.seq, v.version_key, v.parent_key, v.checkpoint_id, v.parent_id, v.ns,
-       v.stored_seq, v.hidden, v.needs, v.sources, v.tokens, v.payload, v.metadata, v.run_key, v.created_at
+       v.stored_seq, v.hidden, v.needs, v.sources, v.tokens, v.payload, v.metadata, v.run_key, v.chunk, v.created_at
   FROM {versions} v
  WHERE v.tenant = %s AND v.thread_id = %s
 """
@@ -200,6 +213,7 @@ class RemovingStatements(Statements):
             Statement(self._text(MARK_UNNEEDED), key * 4),
             settle,
             Statement(self._text(DELETE_WRITES), key),
+            Statement(self._text(MOVE_PARTS), key * 2),
             Statement(self._text(DELETE_MARKED), key),
             Statement(self._text(DELETE_PARTS), key * 2),
             Statement(self._text(DROP_IF_EMPTY), key * 2),

@@ -9,6 +9,13 @@ from ..statement import Param
 #: Parts that one checkpoint may have of its own. Part numbers below it mean a row's own parts.
 OWN_PARTS = 1024
 
+#: Where a row does not hold its part itself, its stored_seq is this and the number of the save within its thread: more
+#: than any seq that the server draws.
+APART = 1 << 40
+
+#: A save may leave its part in its own row if it is not larger, in bytes.
+OWN_CHUNK_BYTES = 262_144
+
 
 class VersionRow(NamedTuple):
     """A checkpoint to insert, but for its thread and seq.

@@ -6,23 +6,39 @@ from collections.abc import Sequence
 
 from ..statement import Param, Statement
 from ..template import Statements
-from .rows import OWN_PARTS, VersionRow, WriteRow
+from .rows import APART, OWN_PARTS, VersionRow, WriteRow
+from .threads import CURRENT
+
+# All of a save that goes on from what its process knows, in one statement: the row holds its own part, and the server
+# draws its seq. If the thread is not as it was, no row is affected. The shared lock keeps out whoever would remove
+# something meanwhile. Two checkpoints of one id: error 1062.
+INSERT_NEXT = """
+INSERT INTO {versions} (tenant, thread_id, ns_key, stored_seq, hidden, version_key, parent_key, checkpoint_id,
+                        parent_id, ns, needs, sources, tokens, payload, metadata, run_key, chunk, created_at)
+SELECT t.tenant, t.thread_id, %s, NULL, 0, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6)
+  FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id = %s AND t.epoch = %s AND <current>
+   FOR SHARE
+""".replace("<current>", CURRENT)
+
+#: The number taken from the thread's row, as it stands in stored_seq.
+_NUMBER = f"{APART} + LAST_INSERT_ID()"
 
 _INSERT = """
-INSERT INTO {versions} (tenant, thread_id, ns_key, seq, stored_seq, hidden, version_key, parent_key, checkpoint_id,
+INSERT INTO {versions} (tenant, thread_id, ns_key, stored_seq, hidden, version_key, parent_key, checkpoint_id,
                         parent_id, ns, needs, sources, tokens, payload, metadata, run_key, created_at)
-VALUES (%s, %s, %s, <seq>, LAST_INSERT_ID(), 0, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))
+VALUES (%s, %s, %s, <stored_seq>, 0, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))
 """
 
-# Insert under the seq just taken. Two checkpoints of one id: error 1062. A late duplicate of a save whose row was
+# Insert under the number just taken. Two checkpoints of one id: error 1062. A late duplicate of a save whose row was
 # removed since: error 3141, as with the guards of the other family.
 INSERT = _INSERT.replace(
-    "<seq>",
-    "CAST(IF(EXISTS(SELECT 1 FROM {settled} s WHERE s.tenant = %s AND s.token = %s), '', LAST_INSERT_ID()) AS JSON)",
-)
+    "<stored_seq>",
+    "CAST(IF(EXISTS(SELECT 1 FROM {settled} s WHERE s.tenant = %s AND s.token = %s), '', <number>) AS JSON)",
+).replace("<number>", _NUMBER)
 
-# The same behind TAKE_SEQ_IN_EPOCH, where nothing was removed: if no seq was taken, it fails with error 3141.
-INSERT_IN_EPOCH = _INSERT.replace("<seq>", "CAST(IF(ROW_COUNT() = 1, LAST_INSERT_ID(), '') AS JSON)")
+# The same behind TAKE_SEQ_IN_EPOCH, where nothing was removed: if no number was taken, it fails with error 3141.
+INSERT_IN_EPOCH = _INSERT.replace("<stored_seq>", f"CAST(IF(ROW_COUNT() = 1, {_NUMBER}, '') AS JSON)")
 
 # A checkpoint that exists takes the new content and keeps its place. The marks of the last eight saves are kept; if the
 # save's own is among them, it is a late duplicate, and fails with error 3141.
@@ -42,12 +58,16 @@ ON DUPLICATE KEY UPDATE
   run_key    = new.run_key
 """
 
+# LAST_INSERT_ID() is no longer the number taken: the row's seq was drawn since.
 INSERT_PARTS = "INSERT INTO {parts} (tenant, thread_id, part, chunk) VALUES "
-PART_VALUES = f"(%s, %s, LAST_INSERT_ID() * {OWN_PARTS} + %s, %s)"
+PART_VALUES = """(%s, %s, (SELECT v.stored_seq FROM {versions} v
+          WHERE v.tenant = %s AND v.thread_id = %s AND v.version_key = %s) * <own> + %s, %s)""".replace(
+    "<own>", str(OWN_PARTS)
+)
 
 # Was this save carried out already, even if its row was replaced or removed since?
 FIND_SAVED = """
-SELECT v.stored_seq
+SELECT v.seq
   FROM {versions} v
  WHERE v.tenant = %s AND v.thread_id = %s AND v.version_key = %s AND LOCATE(%s, v.tokens) > 0
  UNION ALL
@@ -56,13 +76,14 @@ SELECT s.affected
  WHERE s.tenant = %s AND s.token = %s
 """
 
-# A write is stored once; a later one of the same task and index is another try of it. Special writes, below 0, are
-# replaced. tokens come first: payload decides nothing, but the marks tell which call wrote what is there.
+# A write is stored once; a later one of the same task and index is another try of it, and changes nothing. Special
+# writes, below 0, are replaced. The marks tell which call wrote what is there.
 INSERT_WRITES = """
 INSERT INTO {writes} (tenant, thread_id, version_key, task_key, idx, task_id, task_path, channel, tokens, payload,
                       created_at)
 VALUES """
 WRITE_VALUES = "(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))"
+KEEP = "ON DUPLICATE KEY UPDATE idx = {writes}.idx"
 KEEP_FIRST = """
 AS new
 ON DUPLICATE KEY UPDATE
@@ -89,15 +110,30 @@ SELECT w.idx
 
 #: Parts larger than this get a statement each, so that one packet need not hold them all.
 _LARGE_BYTES = 262_144
+_PART_PARAMS = 7
 
 
 class SavingStatements(Statements):
     """Storing checkpoints and writes."""
 
+    def insert_next(self, tenant: str, thread_id: str, epoch: bytes, row: VersionRow) -> Statement:
+        """Store a checkpoint with one part at most, its seq as last insert id; affects no row if the thread changed.
+
+        Fails with error 1062 if the id is taken.
+
+        Args:
+            tenant: The thread's tenant.
+            thread_id: The thread.
+            epoch: The thread's, as far as is known.
+            row: The checkpoint.
+        """
+        chunk = row.chunks[0] if row.chunks else None
+        return Statement(self._text(INSERT_NEXT), (row.ns_key, *row.params, chunk, tenant, thread_id, epoch))
+
     def insert(
         self, tenant: str, thread_id: str, row: VersionRow, *, in_epoch: bool, replace: bool
     ) -> tuple[Statement, ...]:
-        """Insert a checkpoint and its parts under the seq just taken; the checkpoint first.
+        """Insert a checkpoint and its parts under the number just taken; the checkpoint first.
 
         Fails with error 3141 if it is a late duplicate of a save that was carried out.
 
@@ -105,15 +141,17 @@ class SavingStatements(Statements):
             tenant: The thread's tenant.
             thread_id: The thread.
             row: The checkpoint.
-            in_epoch: Whether the seq was taken by `take_seq_in_epoch`; fails with error 3141 if that took none.
+            in_epoch: Whether the number was taken by `take_seq_in_epoch`; fails with error 3141 if that took none.
             replace: Whether a checkpoint of the same id takes the new content; fails with error 1062 otherwise.
         """
         text = self._text((INSERT_IN_EPOCH if in_epoch else INSERT).rstrip() + (REPLACE if replace else ""))
         unless_settled = () if in_epoch else (tenant, row.tokens[:16])
         statement = Statement(text, (tenant, thread_id, row.ns_key, *unless_settled, *row.params))
-        return (statement, *self._insert_parts(tenant, thread_id, row.chunks))
+        return (statement, *self._insert_parts(tenant, thread_id, row.version_key, row.chunks))
 
-    def _insert_parts(self, tenant: str, thread_id: str, chunks: Sequence[bytes]) -> list[Statement]:
+    def _insert_parts(
+        self, tenant: str, thread_id: str, version_key: bytes, chunks: Sequence[bytes]
+    ) -> list[Statement]:
         groups: list[list[Param]] = []
         size_bytes = 0
         for slot, chunk in enumerate(chunks):
@@ -121,9 +159,12 @@ class SavingStatements(Statements):
             if not groups or size_bytes > _LARGE_BYTES:
                 groups.append([])
                 size_bytes = len(chunk)
-            groups[-1] += [tenant, thread_id, slot, chunk]
+            groups[-1] += [tenant, thread_id, tenant, thread_id, version_key, slot, chunk]
         return [
-            Statement(self._text(INSERT_PARTS) + ", ".join([PART_VALUES] * (len(group) // 4)), tuple(group))
+            Statement(
+                self._text(INSERT_PARTS) + ", ".join([self._text(PART_VALUES)] * (len(group) // _PART_PARAMS)),
+                tuple(group),
+            )
             for group in groups
         ]
 
@@ -149,7 +190,9 @@ class SavingStatements(Statements):
         for row in rows:
             params += [tenant, thread_id, version_key, row.task_key, row.idx, row.task_id, row.task_path, row.channel]
             params += [token, row.payload]
-        text = self._text(INSERT_WRITES) + f" {values} {self._text(KEEP_LAST if replace else KEEP_FIRST)}"
+        some_replace = any(row.idx < 0 for row in rows)
+        then = KEEP_LAST if replace else KEEP_FIRST if some_replace else KEEP
+        text = self._text(INSERT_WRITES) + f" {values} {self._text(then)}"
         return Statement(text, tuple(params))
 
     def find_written(self, tenant: str, thread_id: str, version_key: bytes, task_key: bytes, token: bytes) -> Statement:

@@ -10,8 +10,10 @@ FAMILY = "versions"
 #: Written into the tables' comments. Raised when a change of layout needs a migration.
 LAYOUT_VERSION = 1
 
-# One row per thread. A save takes the next seq under its lock. epoch is random, and another one after anything of the
-# thread was removed or the thread was made anew: parts that were there under an epoch are there as long as it lasts.
+# One row per thread. epoch is random, and another one after anything of the thread was removed or the thread was made
+# anew: parts that were there under an epoch are there as long as it lasts. updated_at is the time of the last save that
+# locked the row, and last_seq counts these. A save that only shares the lock changes nothing here, so it may come up to
+# LAG_S seconds later (see `threads`): when a thread was last saved to is told by its newest checkpoint too.
 THREADS = """
 (
   tenant      VARCHAR(128)    NOT NULL,
@@ -27,10 +29,14 @@ THREADS = """
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
 """
 
-# One row per checkpoint, in the order in which the server took them. A namespace and an id may be of any length, so
-# keys hold their digests: ns_key of the namespace, version_key of namespace and id, parent_key of the parent's.
+# One row per checkpoint, in the order in which the server took them: seq is drawn by the server for all threads, and is
+# unique within one (a copied thread has those of its source). A namespace and an id may be of any length, so keys hold
+# their digests: ns_key of the namespace, version_key of namespace and id, parent_key of the parent's.
 # sources lists the parts that the values are put together from: below 1024 it is a part of this very row, number
-# stored_seq * 1024 + part; above, the number of another one's. payload holds small values and says how the parts fit.
+# stored_seq * 1024 + part; above, the number of another one's, of the same namespace. payload holds small values and
+# says how the parts fit.
+# chunk is the part of a row whose stored_seq is NULL: its number is seq * 1024. It is written once, never changed, and
+# moves to the table of parts if it is needed when the row goes.
 # tokens are the marks of the saves that wrote the row, newest first, 16 bytes each: a repeated save finds its own
 # among them. Where history is kept it is one mark, and 15 bytes that tell the content.
 # hidden: the checkpoint was deleted, and its row is kept because others need it. needs: 0 nothing of the parent, 1 all
@@ -40,13 +46,13 @@ VERSIONS = """
   tenant        VARCHAR(128)    NOT NULL,
   thread_id     VARCHAR(512)    NOT NULL,
   ns_key        BINARY(16)      NOT NULL,
-  seq           BIGINT UNSIGNED NOT NULL,
+  seq           BIGINT UNSIGNED NOT NULL AUTO_INCREMENT,
   version_key   BINARY(16)      NOT NULL,
   parent_key    BINARY(16)      NULL,
   checkpoint_id VARCHAR(512)    NOT NULL,
   parent_id     VARCHAR(512)    NULL,
   ns            MEDIUMTEXT      NOT NULL,
-  stored_seq    BIGINT UNSIGNED NOT NULL,
+  stored_seq    BIGINT UNSIGNED NULL,
   hidden        TINYINT         NOT NULL,
   needs         TINYINT         NOT NULL,
   sources       JSON            NOT NULL,
@@ -54,14 +60,18 @@ VERSIONS = """
   payload       LONGBLOB        NOT NULL,
   metadata      MEDIUMTEXT      NULL,
   run_key       BINARY(16)      NULL,
+  chunk         LONGBLOB        NULL,
   created_at    DATETIME(6)     NOT NULL,
   PRIMARY KEY (tenant, thread_id, ns_key, seq),
+  KEY drawn (seq),
+  KEY newest (tenant, thread_id, seq),
   UNIQUE KEY named (tenant, thread_id, version_key),
   KEY runs (tenant, run_key)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
 """
 
-# The parts of large values: what a value added to the one it goes on from, or all of it. Written once, never changed.
+# The parts of large values that stand in no checkpoint's row: what a value added to the one it goes on from, or all of
+# it. Written once, never changed.
 PARTS = """
 (
   tenant      VARCHAR(128)    NOT NULL,

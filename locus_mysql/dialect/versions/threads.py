@@ -6,8 +6,21 @@ from ..like import like
 from ..statement import Statement
 from ..template import KEPT_S, Statements
 
-# Take the next seq of a thread of which nothing was removed since its epoch was this. The statement behind it looks at
-# ROW_COUNT().
+#: For how many seconds after a save that locked its thread's row others may only share that lock. Long enough that few
+#: of a turn's saves have to lock it; short, as who looks for the threads saved to last looks that much further.
+LAG_S = 60
+
+#: A thread to which a save may add without changing its row: it never expires, and its time is not too old.
+CURRENT = f"t.expires_at IS NULL AND t.updated_at > UTC_TIMESTAMP(6) - INTERVAL {LAG_S} SECOND"
+
+# When a thread was saved to last, for the alias t. Relies on the index newest.
+_SAVED_AT = """GREATEST(t.updated_at, COALESCE((SELECT v.created_at
+                                     FROM {versions} v
+                                    WHERE v.tenant = t.tenant AND v.thread_id = t.thread_id
+                                    ORDER BY v.seq DESC LIMIT 1), t.updated_at))"""
+
+# Take the next number of a thread of which nothing was removed since its epoch was this. The statement behind it looks
+# at ROW_COUNT().
 TAKE_SEQ_IN_EPOCH = """
 UPDATE {threads}
    SET last_seq   = LAST_INSERT_ID(last_seq + 1),
@@ -16,7 +29,7 @@ UPDATE {threads}
  WHERE tenant = %s AND thread_id = %s AND epoch = %s AND (expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6))
 """
 
-# Take the next seq of whatever thread there is, making it if there is none. An expired thread starts anew. The
+# Take the next number of whatever thread there is, making it if there is none. An expired thread starts anew. The
 # assignments run left to right; expires_at must come after those that read it.
 TAKE_SEQ = """
 INSERT INTO {threads} (tenant, thread_id, last_seq, epoch, created_at, updated_at, expires_at)
@@ -53,8 +66,13 @@ DELETE x FROM {writes} x
 """,
 )
 
-# Lock a thread of which something will be removed.
-BEGIN_EPOCH = "UPDATE {threads} SET epoch = %s WHERE tenant = %s AND thread_id = %s"
+# Lock a thread of which something will be removed. The row that tells when it was saved to last may be among that.
+BEGIN_EPOCH = """
+UPDATE {threads} t
+   SET t.epoch      = %s,
+       t.updated_at = <saved_at>
+ WHERE t.tenant = %s AND t.thread_id = %s
+""".replace("<saved_at>", _SAVED_AT)
 
 DELETE_ALL = (
     "DELETE FROM {versions} WHERE tenant = %s AND thread_id = %s",
@@ -63,15 +81,23 @@ DELETE_ALL = (
     "DELETE FROM {threads} WHERE tenant = %s AND thread_id = %s",
 )
 
-# Walks the index recent backwards, which ends with thread_id: both in one direction, or all threads would be sorted.
+# A page of threads. At least as many as it ends with were saved to no earlier than the last of those by updated_at; so
+# who belongs to the page has an updated_at that is at most LAG_S older, and only those are looked at and sorted. Walks
+# the index recent backwards.
 LIST = """
 SELECT t.thread_id
   FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id LIKE %s
    AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
- ORDER BY t.updated_at DESC, t.thread_id DESC
+   AND t.updated_at >= COALESCE((SELECT b.updated_at
+                                   FROM {threads} b
+                                  WHERE b.tenant = %s AND b.thread_id LIKE %s
+                                    AND (b.expires_at IS NULL OR b.expires_at > UTC_TIMESTAMP(6))
+                                  ORDER BY b.updated_at DESC
+                                  LIMIT 1 OFFSET %s), '1970-01-02') - INTERVAL <lag_s> SECOND
+ ORDER BY <saved_at> DESC, t.thread_id DESC
  LIMIT %s OFFSET %s
-"""
+""".replace("<saved_at>", _SAVED_AT).replace("<lag_s>", str(LAG_S))
 
 COUNT = """
 SELECT COUNT(*)
@@ -85,15 +111,16 @@ STALE = """
 (SELECT t.thread_id FROM {threads} t WHERE t.tenant = %s AND t.expires_at <= UTC_TIMESTAMP(6) LIMIT %s)
 UNION
 (SELECT t.thread_id FROM {threads} t
-  WHERE t.tenant = %s AND t.updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND LIMIT %s)
-"""
+  WHERE t.tenant = %s AND t.updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
+    AND <saved_at> < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND LIMIT %s)
+""".replace("<saved_at>", _SAVED_AT)
 
 # Lock a thread if it still is stale.
 LOCK_STALE = """
 UPDATE {threads} t SET t.epoch = %s
  WHERE t.tenant = %s AND t.thread_id = %s
-   AND (t.expires_at <= UTC_TIMESTAMP(6) OR t.updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND)
-"""
+   AND (t.expires_at <= UTC_TIMESTAMP(6) OR <saved_at> < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND)
+""".replace("<saved_at>", _SAVED_AT)
 
 # The same four deletes as above, but only of a thread whose epoch is the one just set; what is visible goes first, to
 # be counted.
@@ -109,13 +136,13 @@ class ThreadStatements(Statements):
     """Locking, listing and deleting threads."""
 
     def take_seq_in_epoch(self, tenant: str, thread_id: str, epoch: bytes, ttl_us: int | None) -> Statement:
-        """The thread's next seq as last insert id; changes nothing if its epoch is another."""
+        """The thread's next number as last insert id; changes nothing if its epoch is another."""
         return Statement(self._text(TAKE_SEQ_IN_EPOCH), (ttl_us, tenant, thread_id, epoch))
 
     def take_seq(
         self, tenant: str, thread_id: str, epoch: bytes, ttl_us: int | None, settle: Statement
     ) -> tuple[Statement, ...]:
-        """The thread's next seq as last insert id; makes the thread, or makes an expired one anew, under this epoch.
+        """The thread's next number as last insert id; makes the thread, or an expired one anew, under this epoch.
 
         The statement that takes it is the last one.
 
@@ -148,7 +175,8 @@ class ThreadStatements(Statements):
 
     def list(self, tenant: str, pattern: str, limit: int, offset: int) -> Statement:
         """Ids of threads, most recently saved first."""
-        return Statement(self._text(LIST), (tenant, like(pattern), limit, offset))
+        key = (tenant, like(pattern))
+        return Statement(self._text(LIST), (*key, *key, max(offset + limit - 1, 0), limit, offset))
 
     def count(self, tenant: str, pattern: str) -> Statement:
         """How many threads match."""
@@ -156,7 +184,7 @@ class ThreadStatements(Statements):
 
     def stale(self, tenant: str, age_us: int, limit: int) -> Statement:
         """Ids of threads that have expired or were not saved to for so long."""
-        return Statement(self._text(STALE), (tenant, limit, tenant, age_us, limit))
+        return Statement(self._text(STALE), (tenant, limit, tenant, age_us, age_us, limit))
 
     def delete_stale(self, tenant: str, thread_id: str, epoch: bytes, age_us: int) -> tuple[Statement, ...]:
         """Remove a thread if it still is stale; the first statement affects a row if it is.

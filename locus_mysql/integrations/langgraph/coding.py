@@ -28,7 +28,7 @@ from langgraph.checkpoint.serde.types import TASKS
 from ...database.exact_json import check_json_object, decode_json, encode_json
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...versions.records import Base, LoadedVersion, LoadedWrite, NewValue, NewVersion
-from ...versions.values import Encoded
+from ...versions.values import Encoded, Grown
 from .messages import load
 
 #: Who encoded a checkpoint.
@@ -45,7 +45,7 @@ _TYPED = "typed:"
 
 def new_version(
     serde: SerializerProtocol,
-    dump: Callable[[str, Any], Encoded],
+    dump: Callable[[str, Any], Encoded | Grown],
     config: RunnableConfig,
     checkpoint: Checkpoint,
     metadata: CheckpointMetadata,
@@ -146,10 +146,10 @@ def filter_text(filter: Mapping[str, Any] | None) -> str | None:
 
 
 def _values(
-    dump: Callable[[str, Any], Encoded], checkpoint: Checkpoint, new_versions: ChannelVersions
+    dump: Callable[[str, Any], Encoded | Grown], checkpoint: Checkpoint, new_versions: ChannelVersions
 ) -> Callable[[Base | None], Sequence[NewValue]]:
     """Tells the values to store: of the base those that did not change, and the others encoded, each once."""
-    encoded: dict[str, Encoded] = {}
+    encoded: dict[str, Encoded | Grown] = {}
     versions = checkpoint["channel_versions"]
 
     def values(base: Base | None) -> Sequence[NewValue]:

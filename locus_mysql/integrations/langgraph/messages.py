@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import marshal
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import ormsgpack
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
@@ -20,7 +20,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import EXT_PYDANTIC_V2, JsonPlusSerializer
 
 from ...database.recent import Recent
-from ...versions.values import Encoded
+from ...versions.values import Encoded, Grown
 
 #: The classes that are made and compared here, by module and name as bytes tell them; subclasses are not.
 MESSAGES = {(one.__module__, one.__name__): one for one in (AIMessage, HumanMessage, SystemMessage, ToolMessage)}
@@ -33,8 +33,9 @@ _EXTRA = attrgetter("__pydantic_extra__")
 _MODULE = b"langchain_core.messages."
 _NEAR = len(_MODULE) + 8
 
-#: Messages that are encoded together. Of a list that grew, the last piece is encoded again.
-_PIECE_MESSAGES = 32
+#: Messages that are encoded together: most by many, and the last ones by few, as the last piece of a list that grew is
+#: encoded again.
+_PIECE_MESSAGES, _SMALL_PIECE_MESSAGES = 32, 8
 
 #: The version of `marshal` whose output depends on the values only: later ones tell whether two are the same object.
 _WITHOUT_REFERENCES = 2
@@ -70,6 +71,18 @@ def _hook_of(serde: SerializerProtocol) -> Callable[[int, bytes], Any] | None:
     return hook
 
 
+class Piece(NamedTuple):
+    """Some messages that stand together, as they were encoded.
+
+    Args:
+        fingerprint: Tells their classes and their fields: every value with its type.
+        data: Their bytes.
+    """
+
+    fingerprint: bytes
+    data: bytes
+
+
 class MessagePieces:
     """The bytes of recently saved lists of messages, piece by piece, each with a fingerprint of what was encoded.
 
@@ -81,9 +94,9 @@ class MessagePieces:
     """
 
     def __init__(self, cache_bytes: int) -> None:
-        self._recent: Recent[list[tuple[bytes, bytes]]] = Recent(cache_bytes)
+        self._recent: Recent[Mapping[tuple[int, int], Piece]] = Recent(cache_bytes)
 
-    def dump(self, serde: SerializerProtocol, key: tuple[str, ...], value: Any) -> Encoded:
+    def dump(self, serde: SerializerProtocol, key: tuple[str, ...], value: Any) -> Encoded | Grown:
         """The bytes of a value, as ``serde.dumps_typed`` gives them.
 
         Args:
@@ -93,29 +106,44 @@ class MessagePieces:
         """
         if not _is_long_conversation(value) or _hook_of(serde) is None:
             return Encoded(*serde.dumps_typed(value))
-        before = self._recent.get(key) or []
-        pieces: list[tuple[bytes, bytes]] = []
-        for start in range(0, len(value), _PIECE_MESSAGES):
-            messages = value[start : start + _PIECE_MESSAGES]
-            try:
-                fingerprint = marshal.dumps([message.__dict__ for message in messages], _WITHOUT_REFERENCES)
-            except ValueError:  # something that it cannot tell
-                return Encoded(*serde.dumps_typed(value))
-            place = len(pieces)
-            if place < len(before) and before[place][0] == fingerprint:
-                pieces.append(before[place])
-            else:
-                data = serde.dumps_typed(messages)[1]
-                pieces.append((fingerprint, data[len(_array_header(len(messages))) :]))
-        self._recent.put(key, pieces, sum(len(fingerprint) + len(data) for fingerprint, data in pieces))
-        return Encoded("msgpack", b"".join((_array_header(len(value)), *[data for _, data in pieces])))
+        before = self._recent.get(key) or {}
+        try:
+            pieces = {place: _piece(serde, value[slice(*place)], before.get(place)) for place in _places(len(value))}
+        except ValueError:  # something that `marshal` cannot tell
+            return Encoded(*serde.dumps_typed(value))
+        self._recent.put(key, pieces, sum(len(piece.fingerprint) + len(piece.data) for piece in pieces.values()))
+        return Grown("msgpack", _array_header(len(value)), tuple(piece.data for piece in pieces.values()))
+
+
+def _piece(serde: SerializerProtocol, messages: list[Any], before: Piece | None) -> Piece:
+    """Messages as bytes: those of the piece before if it holds the same.
+
+    Raises:
+        ValueError: They hold something that `marshal` cannot tell.
+    """
+    classes = [type(message).__name__ for message in messages]
+    fingerprint = marshal.dumps((classes, [message.__dict__ for message in messages]), _WITHOUT_REFERENCES)
+    if before is not None and before.fingerprint == fingerprint:
+        return before
+    return Piece(fingerprint, serde.dumps_typed(messages)[1][len(_array_header(len(messages))) :])
+
+
+def _places(count: int) -> Iterator[tuple[int, int]]:
+    """Where the pieces of so many messages begin and end: large ones, small ones, and what is left."""
+    start = 0
+    for size in (_PIECE_MESSAGES, _SMALL_PIECE_MESSAGES):
+        while start + size <= count:
+            yield start, start + size
+            start += size
+    if start < count:
+        yield start, count
 
 
 def _is_long_conversation(value: Any) -> bool:
     """Whether a value is a list of messages, all of classes whose fields are all there is to them, and not short."""
     return (
         type(value) is list
-        and len(value) > _PIECE_MESSAGES
+        and len(value) > _SMALL_PIECE_MESSAGES
         and _CLASSES.issuperset(map(type, value))
         and not any(map(_EXTRA, value))
     )

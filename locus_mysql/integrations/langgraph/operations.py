@@ -24,7 +24,7 @@ from ...errors import InvalidInput
 from ...versions import keys
 from ...versions.arguments import check_id
 from ...versions.surface import VersionsOfTenants
-from ...versions.values import Encoded
+from ...versions.values import Encoded, Grown
 from .coding import checkpoint_tuple, filter_text, new_version, new_writes, pending_writes
 from .messages import MessagePieces
 
@@ -139,7 +139,7 @@ class GraphOperations(VersionsOfTenants):
         tenant, thread_id, ns = self._place(config)
         check_id(checkpoint["id"], "Checkpoint id")
 
-        def dump(channel: str, value: Any) -> Encoded:
+        def dump(channel: str, value: Any) -> Encoded | Grown:
             return self._pieces.dump(serde, (tenant, thread_id, ns, channel), value)
 
         new = new_version(serde, dump, config, checkpoint, metadata, new_versions, os.urandom(16))

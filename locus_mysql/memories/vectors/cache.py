@@ -11,8 +11,11 @@ from ...engine.at_fork import tell_at_fork
 from ...errors import ConfigError
 from .table import CodeTable
 
-#: The embeddings of a range take at most this part of the bound: 16 MB of 256.
-EMBEDDINGS_SHARE = 16
+#: The embeddings of a range take at most this part of the bound: 64 MB of 256.
+EMBEDDINGS_SHARE = 4
+
+#: Of so many ranges it is remembered that they are large.
+_LARGE_REMEMBERED = 1_000
 
 #: Tenant, path and whether only that namespace.
 RangeKey: TypeAlias = tuple[str, bytes, bool]
@@ -87,21 +90,24 @@ class VectorCache:
             self._shrink()
 
     def was_large(self, key: RangeKey) -> bool:
-        """Whether a range was searched before that was too large for one statement; from then on it was."""
+        """Whether a range is among those that were last found to be large."""
         with self._lock:
-            before = key in self._large
+            return key in self._large
+
+    def found_large(self, key: RangeKey) -> None:
+        """Remember that a range is better searched in memory, if it is searched again."""
+        with self._lock:
             self._large[key] = None
             self._large.move_to_end(key)
-            while len(self._large) > 1_000:
+            while len(self._large) > _LARGE_REMEMBERED:
                 self._large.popitem(last=False)
-            return before
 
     def fits(self, count: int, dims: int) -> bool:
         """Whether so many codes may be kept."""
         return count * (dims + 400) <= self._limit_bytes
 
     def fits_embeddings(self, count: int, dims: int) -> bool:
-        """Whether so many embeddings may be kept beside their codes: they are read at once, and leave others room."""
+        """Whether so many embeddings may be kept beside their codes, so that other ranges have room."""
         return count * 4 * dims <= self._limit_bytes // EMBEDDINGS_SHARE
 
     def _shrink(self) -> None:

@@ -18,6 +18,9 @@ DIMENSIONS_LIMIT = 16_383
 #: Scale, length of the error, length of the embedding; then a signed byte per dimension.
 HEADER = struct.Struct("<ddd")
 
+#: Types of NumPy arrays of which all numbers are taken at once.
+_FLOATS = () if np is None else (np.dtype(np.float32), np.dtype(np.float64))
+
 #: What a byte's value may be, either way.
 _LARGEST = 127
 
@@ -80,6 +83,11 @@ def floats_of(vector: Any, dims: int | None, what: str = "The embedding") -> arr
 
 def finite_floats(vector: Any, dims: int | None, what: str = "The embedding") -> array[float]:
     """The same, where all may be zeros."""
+    if np is not None and isinstance(vector, np.ndarray) and vector.dtype in _FLOATS and vector.ndim == 1:
+        with np.errstate(over="ignore"):
+            narrow = vector.astype(np.float32)
+        values, finite = array("f", narrow.tobytes()), bool(np.isfinite(narrow).all())
+        return _checked(values, dims, what, finite=finite)
     if isinstance(vector, str | bytes) or not isinstance(vector, Iterable):
         raise InvalidInput(f"{what} must be a list of numbers, not {type(vector).__name__}.")
     try:
@@ -88,11 +96,15 @@ def finite_floats(vector: Any, dims: int | None, what: str = "The embedding") ->
         raise InvalidInput(f"{what} holds a number that a 32-bit float cannot hold.") from None
     except (TypeError, ValueError):
         raise InvalidInput(f"{what} holds something that is no number.") from None
+    return _checked(values, dims, what, finite=all(map(math.isfinite, values)))
+
+
+def _checked(values: array[float], dims: int | None, what: str, *, finite: bool) -> array[float]:
     if dims is not None and len(values) != dims:
         raise InvalidInput(f"{what} has {len(values)} dimensions; the store's have {dims} (dims).")
     if not 1 <= len(values) <= DIMENSIONS_LIMIT:
         raise InvalidInput(f"{what} has {len(values)} dimensions; it may have 1 to {DIMENSIONS_LIMIT}.")
-    if not all(map(math.isfinite, values)):
+    if not finite:
         raise InvalidInput(f"{what} holds NaN or an infinity (as a 32-bit float).")
     return values
 

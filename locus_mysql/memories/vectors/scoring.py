@@ -28,29 +28,41 @@ class Query:
     def __init__(self, values: array[float], metric: Metric) -> None:
         self.values = values
         self.metric = metric
-        self.norm = math.sqrt(math.fsum(map(mul, values, values)))
+        if np is not None:
+            self._wide = np.array(values, dtype=np.float64)
+            self.norm = math.sqrt(self._wide @ self._wide)
+        else:
+            self.norm = math.sqrt(math.fsum(map(mul, values, values)))
+
+    @property
+    def unit(self) -> Any:
+        """The same of length 1, as 32-bit floats. With NumPy only."""
+        return (self._wide / self.norm).astype(np.float32)
 
     def scores(self, embeddings: Sequence[bytes]) -> list[float]:
         """The score of each of these embeddings, in 64-bit arithmetic; NaN with one that is damaged or all zeros."""
         if not embeddings:
             return []
         if np is not None:
-            matrix = np.frombuffer(b"".join(embeddings), dtype="<f4").reshape(len(embeddings), -1)
-            wide = matrix.astype(np.float64)
-            query = np.asarray(self.values, dtype=np.float64)
-            with np.errstate(invalid="ignore"):  # infinities in damaged ones
-                products = (wide * query).sum(axis=1).tolist()
-                norms = np.sqrt((wide * wide).sum(axis=1)).tolist()
-                gaps = (
-                    np.sqrt(((wide - query) ** 2).sum(axis=1)).tolist()
-                    if self.metric == "euclidean"
-                    else [0.0] * len(embeddings)
-                )
-        else:
-            decoded = [decode_vector(raw) for raw in embeddings]
-            products = [sum_of(map(mul, self.values, values)) for values in decoded]
-            norms = [math.sqrt(sum_of(map(mul, values, values))) for values in decoded]
-            gaps = [math.dist(self.values, values) for values in decoded] if self.metric == "euclidean" else norms
+            return self.scores_of_rows(np.frombuffer(b"".join(embeddings), dtype="<f4").reshape(len(embeddings), -1))
+        decoded = [decode_vector(raw) for raw in embeddings]
+        products = [sum_of(map(mul, self.values, values)) for values in decoded]
+        norms = [math.sqrt(sum_of(map(mul, values, values))) for values in decoded]
+        gaps = [math.dist(self.values, values) for values in decoded] if self.metric == "euclidean" else norms
+        return self._scored(products, norms, gaps)
+
+    def scores_of_rows(self, matrix: Any) -> list[float]:
+        """The same of the rows of a matrix of 32-bit floats. With NumPy only."""
+        wide = matrix.astype(np.float64)
+        gaps: list[float] = []
+        with np.errstate(invalid="ignore"):  # infinities in damaged ones
+            products = (wide * self._wide).sum(axis=1).tolist()
+            norms = np.sqrt((wide * wide).sum(axis=1)).tolist()
+            if self.metric == "euclidean":
+                gaps = np.sqrt(((wide - self._wide) ** 2).sum(axis=1)).tolist()
+        return self._scored(products, norms, gaps)
+
+    def _scored(self, products: list[float], norms: list[float], gaps: list[float]) -> list[float]:
         sound = [math.isfinite(norm) and norm > 0 for norm in norms]
         if self.metric == "cosine":
             scores = [

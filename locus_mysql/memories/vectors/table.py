@@ -24,6 +24,9 @@ _OVERHEAD_BYTES = 350
 #: So many dimensions are multiplied at a time, so that their wider copies stay in a processor's cache.
 _BLOCK = 524_288
 
+#: So many are added at a time, so that their bytes stay few.
+_FILLED_AT_ONCE = 4_096
+
 #: How far a sum of 32-bit products may be off, for each product: Higham, Accuracy and Stability, 3.1.
 _ROUNDING = 6.1e-8
 
@@ -91,11 +94,13 @@ class CodeTable:
             self._floats[self._rows[key]] = np.frombuffer(embedding, dtype="<f4")
             del self._lacking[key]
 
-    def embeddings(self, keys: Iterable[VectorKey]) -> dict[VectorKey, bytes]:
-        """The embeddings of those of these keys that are known."""
+    def scores(self, query: Query, keys: Iterable[VectorKey]) -> dict[VectorKey, float]:
+        """The exact scores of those of these keys whose embeddings are known; NaN of one that is damaged."""
         if self._floats is None:
             return {}
-        return {key: self._floats[self._rows[key]].tobytes() for key in keys if key not in self._lacking}
+        known = [key for key in keys if key not in self._lacking]
+        rows = [self._rows[key] for key in known]
+        return dict(zip(known, query.scores_of_rows(self._floats[rows]), strict=True)) if known else {}
 
     def put(self, key: VectorKey, code: bytes) -> None:
         """Add an embedding, or give it another code."""
@@ -125,10 +130,23 @@ class CodeTable:
 
     def fill(self, rows: Sequence[tuple[VectorKey, bytes]]) -> None:
         """Add many embeddings that are not there yet."""
-        if np is not None:
-            self._grow(len(self._keys) + len(rows))
-        for key, code in rows:
-            self.put(key, code)
+        if np is None or self._floats is not None:
+            for key, code in rows:
+                self.put(key, code)
+            return
+        width = HEADER.size + self.dims
+        kind = np.dtype([("header", "<f8", (3,)), ("code", "i1", (self.dims,))])
+        rows = [row for row in rows if len(row[1]) == width]
+        self._grow(len(self._keys) + len(rows))
+        for begin in range(0, len(rows), _FILLED_AT_ONCE):
+            some = rows[begin : begin + _FILLED_AT_ONCE]
+            start, end = len(self._keys), len(self._keys) + len(some)
+            coded = np.frombuffer(b"".join([code for _, code in some]), dtype=kind)
+            self._headers[start:end], self._codes[start:end] = coded["header"], coded["code"]
+            keys = [key for key, _ in some]
+            self._keys += keys
+            self._rows.update(zip(keys, range(start, end), strict=True))
+            self.size_bytes += sum(map(self._bytes_of, keys))
 
     def remove(self, key: VectorKey) -> None:
         """Remove an embedding if it is there. The last one takes its row."""
@@ -170,7 +188,7 @@ class CodeTable:
             ]
             slack = [self._slack(query, error, norm) for _, error, norm in self._headers]
             return scaled, slack, [norm for _, _, norm in self._headers]
-        unit = (np.asarray(query.values, dtype=np.float64) / query.norm).astype(np.float32)
+        unit = query.unit
         scales, errors, norms = self._headers[:count].T.copy()
         if self.knows_all:
             with np.errstate(invalid="ignore", over="ignore"):

@@ -380,6 +380,31 @@ async def test_deleting_a_run_never_breaks_what_later_runs_need_of_it(open_saver
     assert copied["lines"][:-2] == found["lines"]
 
 
+@one_of_each
+@pytest.mark.parametrize("prunes", [False, True])
+async def test_replacing_a_checkpoint_leaves_those_that_go_on_from_it_whole(
+    open_saver: OpenSaver, side: str, prunes: bool
+) -> None:
+    saver, other = open_saver(side), open_saver(side)
+    log = [f"line {number} " * 40 for number in range(30)]
+    config = CONFIG
+    contents = []
+    for count in (10, 20, 30):
+        contents.append(checkpoint({"log": log[:count]}, {"log": count}))
+        config = await saver.aput(config, contents[-1], {}, {"log": count})
+    places = [{"configurable": {**CONFIG["configurable"], "checkpoint_id": one["id"]}} for one in contents]
+    for number in (1, 2, 1):  # the second one's own part is needed by the third
+        contents[number] = {**contents[number], "channel_values": {"log": [f"{number}", *log[5:]]}}
+        await saver.aput(places[number - 1], contents[number], {}, {"log": number})
+    if prunes:
+        await other.aprune(["thread"])
+        places, contents = places[2:], contents[2:]
+    for reader in (saver, other, open_saver(side)):
+        for place, content in zip(places, contents, strict=True):
+            assert (await reader.aget_tuple(place)).checkpoint["channel_values"] == content["channel_values"]
+        assert [one.checkpoint["id"] for one in await listed(reader)] == [one["id"] for one in contents[::-1]]
+
+
 # Life in an application
 
 
@@ -399,7 +424,7 @@ async def test_a_graph_goes_on_after_a_delete_in_another_process(open_saver: Ope
 async def test_a_repeat_of_a_put_whose_answer_was_lost_never_undoes_a_later_one(open_saver: OpenSaver) -> None:
     slow, quick = open_saver("pymysql-sync"), open_saver("pymysql-sync")
     content = checkpoint({"a": "before"})
-    slow.put(CONFIG, content, {}, {"a": 1})
+    quick.put(CONFIG, content, {}, {"a": 1})
     early = {**content, "channel_values": {"a": "early"}}
     late = {**content, "channel_values": {"a": "late"}}
     calling = slow._operations.put(slow.serde, CONFIG, early, {}, {"a": 2})

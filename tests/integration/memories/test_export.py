@@ -32,7 +32,7 @@ TABLES = {
     "created_at, updated_at, expires_at",
     "vectors": "tenant, path, item_key, place, digest, embedding",
     "codes": "tenant, path, item_key, place, code",
-    "signs": "tenant, path, item_key, place, expires, sig",
+    "signs": "'', owner, item_key, place, expires, sig",
 }
 
 

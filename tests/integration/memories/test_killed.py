@@ -110,16 +110,14 @@ def test_a_killed_process_leaves_items_whole(
     def stored(label: str) -> dict[str, Any]:
         path = f"n\0{label}\0".encode()
         tables = {
-            "items": ("item_key, value, version, COALESCE(search_text, pending_text)", ""),
-            "vectors": ("item_key, place, embedding", ""),
-            "signs": ("item_key, place, sig", ""),
-            "codes": ("item_key, place, code", "AND code IS NOT NULL"),
+            "items": ("item_key, value, version, COALESCE(search_text, pending_text)", "path = %s"),
+            "vectors": ("item_key, place, embedding", "path = %s"),
+            "signs": ("item_key, place, sig", "owner = CONCAT('default', 0x00, %s)"),
+            "codes": ("item_key, place, code", "path = %s AND code IS NOT NULL"),
         }
         return {
-            name: run_sql(
-                f"SELECT {columns} FROM {database}.locus_memory_{name} WHERE path = %s {condition} ORDER BY 1, 2", path
-            )
-            for name, (columns, condition) in tables.items()
+            name: run_sql(f"SELECT {columns} FROM {database}.locus_memory_{name} WHERE {where} ORDER BY 1, 2", path)
+            for name, (columns, where) in tables.items()
         }
 
     def prepare(label: str) -> None:

@@ -379,9 +379,14 @@ class Memories(RuleBasedStateMachine):
     def _assert_sound(self) -> None:
         """Each embedding belongs to an item, and has its codes and signs; there are no others."""
         name = table_names("locus_")
+        path_of_signs = "CONVERT(SUBSTRING_INDEX(owner, 0x00, 1) USING utf8mb4), SUBSTR(owner, LOCATE(0x00, owner) + 1)"
         vectors, signs, codes = (
-            set(self._sql(f"SELECT tenant, path, item_key, place FROM {name[role]}{condition}"))
-            for role, condition in (("vectors", ""), ("signs", ""), ("codes", " WHERE code IS NOT NULL"))
+            set(self._sql(f"SELECT {scope}, item_key, place FROM {name[role]}{condition}"))
+            for role, scope, condition in (
+                ("vectors", "tenant, path", ""),
+                ("signs", path_of_signs, ""),
+                ("codes", "tenant, path", " WHERE code IS NOT NULL"),
+            )
         )
         assert vectors == signs == codes
         items = set(self._sql(f"SELECT tenant, path, item_key FROM {name['items']}"))

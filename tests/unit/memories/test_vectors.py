@@ -6,6 +6,7 @@ import math
 import struct
 from typing import Any
 
+import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,6 +33,20 @@ def test_an_embedding_is_stored_as_the_vector_type_stores_it() -> None:
     coded = encode_vector([1, -2.5, 0.1], 3)
     assert coded.embedding == struct.pack("<3f", 1, -2.5, 0.1)
     assert list(decode_vector(coded.embedding)) == list(struct.unpack("<3f", coded.embedding))
+
+
+def test_numbers_in_an_array_are_taken_as_those_in_a_list() -> None:
+    values = [0.1, -2.5, 1e-46, 3.0]
+    for kind in ("<f8", "<f4", ">f8", "<f2"):
+        several = numpy.array(values, dtype=kind)
+        assert floats_of(several, 4) == floats_of(several.tolist(), 4)
+        assert floats_of(several[::2], 2) == floats_of(several[::2].tolist(), 2)
+    for wrong in ([1e39, 1], [float("nan"), 1], [float("inf"), 1], [0.0, 0.0], [1.0], [[1.0, 2.0]], []):
+        for kind in ("<f8", "<f4"):
+            with numpy.errstate(over="ignore"):
+                several = numpy.array(wrong, dtype=kind)
+            with pytest.raises(InvalidInput):
+                floats_of(several, 2)
 
 
 def test_signs_are_a_bit_per_dimension_the_first_highest() -> None:
@@ -95,15 +110,16 @@ def test_a_table_is_what_was_put_and_not_removed() -> None:
                     codes.know(key, encode_vector(values, 5).embedding)
             if keep and codes.could_keep_embeddings:
                 codes.keep_embeddings()
-        held = codes.embeddings(expected)
-        assert held == {key: encode_vector(expected[key], 5).embedding for key in expected.keys() & held.keys()}
+        query = Query(floats_of([1, 2, 3, 4, 5], 5), "dot")
+        held = codes.scores(query, expected)
+        for key, score in held.items():
+            assert [score] == query.scores([encode_vector(expected[key], 5).embedding])
         lacking = codes.lacking(99)
         if not codes.could_keep_embeddings and held:
             assert held.keys() | set(lacking) == expected.keys()
         for key in lacking:
             codes.know(key, encode_vector(expected[key], 5).embedding)
         assert codes.lacking(1) == []
-        query = Query(floats_of([1, 2, 3, 4, 5], 5), "dot")
         assert {one.key for one in codes.best(query)} == expected.keys()
         for key, bound, _ in codes.best(query):
             (score,) = query.scores([encode_vector(expected[key], 5).embedding])

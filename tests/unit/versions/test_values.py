@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from itertools import takewhile
 
 import ormsgpack
 import pytest
@@ -52,6 +53,27 @@ def test_a_digest_is_the_same_however_the_body_came_about(first: bytes, added: b
     before.prepare()
     for data in (first + added, other + added, other):
         assert Body(data, before).digest == Body(data).digest == hashlib.sha256(data).digest()[:16]
+
+
+PIECES = st.lists(st.binary(max_size=40), max_size=6)
+
+
+@given(PIECES, PIECES, PIECES, st.booleans())
+def test_bodies_of_pieces_are_compared_cut_and_hashed_as_their_bytes_are(
+    common: list[bytes], mine: list[bytes], theirs: list[bytes], hashed: bool
+) -> None:
+    before = Body(tuple(common + theirs))
+    if hashed:
+        before.prepare()
+    for data in (tuple(common + mine), (b"".join(common + mine),)):
+        body, whole = Body(data, before), b"".join(data)
+        assert (body.data, body.length) == (whole, len(whole))
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(whole, before.data, strict=False))
+        assert body.shared == len(list(same))
+        assert body.digest == hashlib.sha256(whole).digest()[:16]
+        for start in range(0, len(whole) + 1, 3):
+            for end in (*range(start, len(whole) + 1, 7), len(whole)):
+                assert body.cut(start, end) == whole[start:end]
 
 
 def test_a_body_begins_with_what_has_the_digest_of_its_beginning() -> None:

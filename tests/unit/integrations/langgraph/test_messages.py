@@ -23,7 +23,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import BaseModel
 
 from locus_mysql.integrations.langgraph.messages import MessagePieces, load
-from locus_mysql.versions.values import Encoded
+from locus_mysql.versions.values import Encoded, Grown
 
 SERDE = JsonPlusSerializer()
 JSON: Any = st.recursive(
@@ -49,6 +49,11 @@ MESSAGES: Any = st.one_of(
 
 def whole(value: Any) -> Encoded:
     return Encoded(*SERDE.dumps_typed(value))
+
+
+def dump(pieces: MessagePieces, value: Any, serde: Any = SERDE) -> Encoded:
+    dumped = pieces.dump(serde, ("key",), value)
+    return Encoded(dumped.kind, dumped.data)
 
 
 def conversation(count: int) -> list[AnyMessage]:
@@ -78,7 +83,7 @@ def test_bytes_are_those_of_langgraph_while_a_list_grows(odd: list[AnyMessage], 
     messages = conversation(first)
     for number in range(4):
         messages = [*messages, *odd, *conversation(step)]
-        assert pieces.dump(SERDE, ("key",), messages) == whole(messages), number
+        assert dump(pieces, messages) == whole(messages), number
 
 
 CHANGES: dict[str, Any] = {
@@ -94,21 +99,21 @@ CHANGES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("place", [1, 33, 99])
+@pytest.mark.parametrize("place", [1, 33, 97, 99])
 def test_a_message_changed_in_place_is_noticed(change: str, place: int) -> None:
     pieces = MessagePieces(10_000_000)
     messages = conversation(100)
-    assert pieces.dump(SERDE, ("key",), messages) == whole(messages)
+    assert dump(pieces, messages) == whole(messages)
     CHANGES[change](messages[place])
-    assert pieces.dump(SERDE, ("key",), messages) == whole(messages)
-    assert pieces.dump(SERDE, ("key",), messages[:-1]) == whole(messages[:-1])
+    assert dump(pieces, messages) == whole(messages)
+    assert dump(pieces, messages[:-1]) == whole(messages[:-1])
 
 
 def test_messages_that_did_not_change_are_not_encoded_again() -> None:
     encoded: list[int] = []
     pieces = MessagePieces(10_000_000)
     messages = conversation(320)
-    first = pieces.dump(SERDE, ("key",), messages)
+    first = dump(pieces, messages)
     serde = copy.copy(SERDE)
 
     def dumps_typed(value: Any) -> Any:
@@ -116,9 +121,19 @@ def test_messages_that_did_not_change_are_not_encoded_again() -> None:
         return SERDE.dumps_typed(value)
 
     serde.dumps_typed = dumps_typed  # type: ignore[method-assign]
-    again = pieces.dump(serde, ("key",), [*copy.deepcopy(messages), HumanMessage("one more")])
+    again = dump(pieces, [*copy.deepcopy(messages), HumanMessage("one more")], serde)
     assert encoded == [1]
     assert again.data[3:].startswith(first.data[3:])
+
+
+def test_pieces_that_did_not_change_are_the_same_objects() -> None:
+    pieces = MessagePieces(10_000_000)
+    messages = conversation(75)
+    first = pieces.dump(SERDE, ("key",), messages)
+    second = pieces.dump(SERDE, ("key",), [*copy.deepcopy(messages), HumanMessage("one more")])
+    assert isinstance(first, Grown)
+    assert isinstance(second, Grown)
+    assert [mine is theirs for mine, theirs in zip(first.pieces, second.pieces, strict=True)] == [*[True] * 3, False]
 
 
 class Form(BaseModel):
@@ -140,7 +155,7 @@ class Form(BaseModel):
     ],
 )
 def test_any_other_value_is_left_to_langgraph(value: Any) -> None:
-    encoded = MessagePieces(10_000_000).dump(SERDE, ("key",), value)
+    encoded = dump(MessagePieces(10_000_000), value)
     assert encoded == whole(value)
     assert load(SERDE, encoded) == SERDE.loads_typed(encoded)
 
@@ -163,7 +178,7 @@ def test_any_other_serialiser_is_used_as_it_is() -> None:
 
     for serde in (Own(), EncryptedSerializer(Reversing(), SERDE)):
         messages = conversation(99)
-        encoded = MessagePieces(10_000_000).dump(serde, ("key",), messages)
+        encoded = dump(MessagePieces(10_000_000), messages, serde)
         assert encoded == Encoded(*serde.dumps_typed(messages))
         assert load(serde, encoded) == messages
 

@@ -1,0 +1,337 @@
+"""Statements about variables, the task state and notes, and the tokens of writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..like import like
+from ..statement import Param, Statement
+from .sessions import Allowed
+from .template import TASK, VARIABLE, Named, SessionKey, WorkingStatements, named
+
+#: At most this many rows are written by one statement.
+ROWS_PER_STATEMENT = 100
+
+#: At most so many tokens are removed at a time.
+TOKENS_AT_ONCE = 1_000
+
+# Each reading statement brings at least one row if the session is there, with its stamp and time to live.
+READ = """
+SELECT e.name, e.value, {LEFT_US}, s.stamp, s.ttl_us
+  FROM {sessions} s
+  LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = %s<names> AND {ALIVE}
+ WHERE {SESSION}
+"""
+IN_ORDER = "ORDER BY e.name"
+LAST = "ORDER BY e.name DESC LIMIT %s"
+KEYS = """
+SELECT e.name, s.stamp, s.ttl_us
+  FROM {sessions} s
+  LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name LIKE %s AND {ALIVE}
+ WHERE {SESSION}
+ ORDER BY e.name
+"""
+VERSIONS = """
+SELECT e.kind, e.name, e.version, s.stamp, s.ttl_us
+  FROM {sessions} s
+  LEFT JOIN {entries} e ON {OF_SESSION} AND (e.kind <> 1<names>)
+        AND (e.value IS NOT NULL OR e.version > {CLOCK} - {TOLD_US})
+ WHERE {SESSION}
+"""
+
+# How many of these variables there are, and their bytes, with those of the task state if that is asked for.
+HAS = """
+SELECT COALESCE(SUM(e.kind = 1), 0), COALESCE(SUM(e.size_bytes), 0)
+  FROM {sessions} s JOIN {entries} e ON {OF_SESSION} AND (e.kind = %s OR e.kind = 1 AND <names>) AND {ALIVE}
+ WHERE {SESSION}
+"""
+
+# All times of one write are counted from its stamp.
+PUT = """
+INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at)
+SELECT s.tenant, s.sid, %s, fresh.name, fresh.value, fresh.likeness, fresh.size_bytes, s.stamp, s.stamp,
+       TIMESTAMPADD(MICROSECOND, s.stamp + fresh.ttl_us, '1970-01-01')
+  FROM {sessions} s
+  JOIN (VALUES <rows>) AS fresh (name, value, likeness, size_bytes, ttl_us)
+ WHERE s.tenant = %s AND s.session_id = %s
+    ON DUPLICATE KEY UPDATE
+       value      = fresh.value,
+       likeness   = fresh.likeness,
+       size_bytes = fresh.size_bytes,
+       version    = s.stamp,
+       used       = s.stamp,
+       expires_at = TIMESTAMPADD(MICROSECOND, s.stamp + fresh.ttl_us, '1970-01-01')
+"""
+
+# What expires keeps its time, and nothing happens unless the write was settled as carried out.
+PUT_IF_MATCHED = """
+INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at)
+SELECT s.tenant, s.sid, 1, fresh.name, fresh.value, fresh.likeness, fresh.size_bytes, s.stamp, s.stamp, NULL
+  FROM {sessions} s
+  JOIN {settled} t ON t.tenant = s.tenant AND t.token = %s AND t.outcome = 1
+  JOIN (VALUES ROW(%s, %s, %s, %s)) AS fresh (name, value, likeness, size_bytes)
+ WHERE s.tenant = %s AND s.session_id = %s
+    ON DUPLICATE KEY UPDATE
+       expires_at = IF({entries}.value IS NULL OR COALESCE({entries}.expires_at <= UTC_TIMESTAMP(6), FALSE), NULL,
+                       {entries}.expires_at),
+       value      = fresh.value,
+       likeness   = fresh.likeness,
+       size_bytes = fresh.size_bytes,
+       version    = s.stamp,
+       used       = s.stamp
+"""
+
+APPEND = """
+INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at)
+SELECT s.tenant, s.sid, 3, LPAD(s.last_note, 20, '0'), %s, NULL, %s, s.stamp, s.stamp, NULL
+  FROM {sessions} s
+ WHERE s.tenant = %s AND s.session_id = %s
+"""
+
+# What is deleted stays as a row without a value: the next checkpoint, and whoever asks for versions, is told by it.
+REMOVE = """
+UPDATE {entries} e JOIN {sessions} s ON {OF_SESSION}
+   SET e.value = NULL, e.likeness = NULL, e.size_bytes = 0, e.expires_at = NULL, e.version = s.stamp
+ WHERE s.tenant = %s AND s.session_id = %s AND e.kind = %s<names> AND e.value IS NOT NULL
+"""
+
+# What has expired goes the same way, but with the version that it had.
+REMOVE_EXPIRED = """
+UPDATE {entries} e JOIN {sessions} s ON {OF_SESSION}
+   SET e.value = NULL, e.likeness = NULL, e.size_bytes = 0, e.expires_at = NULL
+ WHERE s.tenant = %s AND s.session_id = %s AND e.kind = 1 AND e.expires_at <= UTC_TIMESTAMP(6)
+"""
+
+# Of the variables that this call did not write, remove those used least recently: all but the longest run of those
+# used last that is within the limits.
+EVICT = """
+UPDATE {entries} e
+  JOIN {sessions} s ON {OF_SESSION}
+  JOIN (SELECT x.name,
+               x.version > o.prior AS spared,
+               ROW_NUMBER() OVER recency AS place,
+               SUM(x.size_bytes) OVER recency + (SELECT COALESCE(SUM(e.size_bytes), 0) FROM {entries} e
+                                                  WHERE e.tenant = o.tenant AND e.sid = o.sid AND e.kind <> 1) AS upto
+          FROM {sessions} o
+          JOIN {entries} x ON x.tenant = o.tenant AND x.sid = o.sid AND x.kind = 1 AND x.value IS NOT NULL
+         WHERE o.tenant = %s AND o.session_id = %s
+        WINDOW recency AS (ORDER BY x.version > o.prior DESC, x.used DESC, x.name DESC ROWS UNBOUNDED PRECEDING)
+       ) AS ranked ON ranked.name = e.name
+   SET e.value = NULL, e.likeness = NULL, e.size_bytes = 0, e.expires_at = NULL, e.version = s.stamp
+ WHERE s.tenant = %s AND s.session_id = %s AND e.kind = 1 AND NOT ranked.spared
+   AND (ranked.place > %s OR ranked.upto > %s)
+"""
+
+# Tell of variables that they were read before this call, in this order.
+USE = """
+UPDATE {entries} e JOIN {sessions} s ON {OF_SESSION}
+   SET e.used = s.stamp - 1 - %s + FIND_IN_SET(HEX(e.name), %s)
+ WHERE s.tenant = %s AND s.session_id = %s AND e.kind = 1 AND <names> AND e.value IS NOT NULL
+"""
+
+# Undo the batch, with error 3141, unless a variable is a whole number to which this can be added, or is not there.
+CAN_ADD = """
+SELECT CAST(IF(EXISTS (
+         SELECT 1 FROM {sessions} s JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name = %s AND {ALIVE}
+          WHERE s.tenant = %s AND s.session_id = %s
+            AND NOT ({NUMBER} AND {DECIMAL} + %s BETWEEN {LEAST} AND {MOST})), '', '1') AS JSON)
+"""
+
+ADD = """
+INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at)
+SELECT s.tenant, s.sid, 1, fresh.name, fresh.value, fresh.value, fresh.size_bytes, s.stamp, s.stamp, NULL
+  FROM {sessions} s
+  JOIN (VALUES ROW(%s, %s, %s)) AS fresh (name, value, size_bytes)
+ WHERE s.tenant = %s AND s.session_id = %s
+    ON DUPLICATE KEY UPDATE
+       value      = IF({entries}.value IS NULL OR COALESCE({entries}.expires_at <= UTC_TIMESTAMP(6), FALSE),
+                       fresh.value,
+                       CAST(CAST(CONVERT({entries}.value USING ascii) AS DECIMAL(30)) + %s AS CHAR)),
+       likeness   = {entries}.value,
+       size_bytes = %s + LENGTH({entries}.value),
+       version    = s.stamp,
+       used       = s.stamp,
+       expires_at = IF({entries}.expires_at <= UTC_TIMESTAMP(6), NULL, {entries}.expires_at)
+"""
+SETTLE = "INSERT INTO {settled} (tenant, token, outcome, settled_at) VALUES (%s, %s, %s, UTC_TIMESTAMP(6))"
+
+# The answer is how many entries there are that are about to be removed. It is the last insert id too.
+SETTLE_COUNT = """
+INSERT INTO {settled} (tenant, token, outcome, settled_at)
+VALUES (%s, %s, LAST_INSERT_ID((SELECT COUNT(*) FROM {sessions} s
+                                  JOIN {entries} e ON {OF_SESSION} AND e.kind = %s<names> AND {ALIVE}
+                                 WHERE s.tenant = %s AND s.session_id = %s)), UTC_TIMESTAMP(6))
+"""
+
+# The answer is 1 if a variable has this likeness, or is not there, as is expected; else 0.
+SETTLE_MATCH = """
+INSERT INTO {settled} (tenant, token, outcome, settled_at)
+VALUES (%s, %s, LAST_INSERT_ID((SELECT COUNT(*) FROM {sessions} s
+                                  LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name = %s AND {ALIVE}
+                                 WHERE s.tenant = %s AND s.session_id = %s AND <expected>)), UTC_TIMESTAMP(6))
+"""
+
+# The answer is the number that a variable is.
+SETTLE_NUMBER = """
+INSERT INTO {settled} (tenant, token, outcome, settled_at)
+SELECT s.tenant, %s, CAST(CONVERT(e.value USING ascii) AS SIGNED), UTC_TIMESTAMP(6)
+  FROM {sessions} s JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name = %s
+ WHERE s.tenant = %s AND s.session_id = %s
+"""
+OUTCOME = "SELECT t.outcome FROM {settled} t WHERE t.tenant = %s AND t.token = %s"
+
+# Relies on the index age.
+FORGET_SETTLED = "DELETE FROM {settled} WHERE settled_at < UTC_TIMESTAMP(6) - INTERVAL {KEPT_S} SECOND LIMIT %s"
+
+# Rows of deleted entries, of which no checkpoint holds a value, and of which nobody needs to be told any more.
+FORGET_REMOVED = """
+DELETE e FROM {entries} e JOIN {sessions} s ON {OF_SESSION}
+ WHERE s.tenant = %s AND s.session_id = %s AND e.value IS NULL AND e.version < {CLOCK} - {TOLD_US}
+   AND NOT EXISTS (SELECT 1 FROM {history} h
+                    WHERE h.tenant = e.tenant AND h.sid = e.sid AND h.kind = e.kind AND h.name = e.name)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRow:
+    """An entry to write.
+
+    Args:
+        name: Its name.
+        value: JSON; None tells that it is removed.
+        likeness: See `Variable` of working memory.
+        size_bytes: What it takes of its session.
+        ttl_us: It expires after this many microseconds.
+    """
+
+    name: str
+    value: bytes | None
+    likeness: bytes | None
+    size_bytes: int
+    ttl_us: int | None = None
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        """In the order of the statement."""
+        return (self.name, self.value, self.likeness, self.size_bytes, self.ttl_us)
+
+
+class EntryStatements(WorkingStatements):
+    """Reading and writing entries, and tokens of writes."""
+
+    def read(self, key: SessionKey, names: Sequence[str], as_json: str) -> Statement:
+        """Name, value, microseconds left, the session's stamp and time to live, of variables by their names."""
+        condition, params = named("e.name", names, as_json)
+        return Statement(self._text(READ.replace("<names>", f" AND {condition}")), (VARIABLE, *params, *key))
+
+    def read_all(self, key: SessionKey, kind: int, last: int | None = None) -> Statement:
+        """The same of all entries of a kind, in the order of their names; or the last ones, backwards."""
+        sql = READ.replace("<names>", "").rstrip() + "\n " + (IN_ORDER if last is None else LAST)
+        return Statement(self._text(sql), (kind, *key) if last is None else (kind, *key, last))
+
+    def keys(self, key: SessionKey, pattern: str) -> Statement:
+        """Names of variables that match a glob, stamp and time to live."""
+        return Statement(self._text(KEYS), (like(pattern), *key))
+
+    def versions(self, key: SessionKey, names: Sequence[str] | None, as_json: str) -> Statement:
+        """Kind, name and version of entries, deleted ones too; stamp and time to live."""
+        condition, params = (
+            named("e.name", names, as_json) if names else Named("TRUE" if names is None else "FALSE", ())
+        )
+        return Statement(self._text(VERSIONS.replace("<names>", f" OR {condition}")), (*params, *key))
+
+    def has(self, key: SessionKey, names: Sequence[str], as_json: str, *, task: bool) -> Statement:
+        """How many of these variables there are, and their bytes; with those of the task state, if asked."""
+        condition, params = named("e.name", names, as_json)
+        return Statement(self._text(HAS.replace("<names>", condition)), (TASK if task else 0, *params, *key))
+
+    def put(self, key: SessionKey, kind: int, rows: Sequence[EntryRow]) -> tuple[Statement, ...]:
+        """Write entries whole."""
+        some = [rows[start : start + ROWS_PER_STATEMENT] for start in range(0, len(rows), ROWS_PER_STATEMENT)]
+        return tuple(
+            Statement(
+                self._text(PUT.replace("<rows>", ", ".join(["ROW(%s, %s, %s, %s, %s)"] * len(portion)))),
+                (kind, *(param for row in portion for param in row.params), *key),
+            )
+            for portion in some
+        )
+
+    def put_if_matched(self, key: SessionKey, token: bytes, row: EntryRow) -> Statement:
+        """Write a variable if the write was settled as carried out; it keeps its time to live."""
+        return Statement(self._text(PUT_IF_MATCHED), (token, *row.params[:4], *key))
+
+    def append(self, key: SessionKey, note: bytes) -> Statement:
+        """Add a note at the place that was counted for it."""
+        return Statement(self._text(APPEND), (note, len(note), *key))
+
+    def remove(self, key: SessionKey, kind: int, names: Sequence[str] | None = None, as_json: str = "") -> Statement:
+        """Remove entries of a kind, by name or all."""
+        condition, params = self._names_too(names, as_json)
+        return Statement(self._text(REMOVE.replace("<names>", condition)), (*key, kind, *params))
+
+    def remove_expired(self, key: SessionKey) -> Statement:
+        """Remove variables that have expired."""
+        return Statement(self._text(REMOVE_EXPIRED), key)
+
+    def evict(self, key: SessionKey, allowed: Allowed) -> Statement:
+        """Remove the variables used least recently, until the session is within its limits."""
+        return Statement(self._text(EVICT), (*key, *key, allowed.variables, allowed.size_bytes))
+
+    def use(self, key: SessionKey, names: Sequence[str], as_json: str) -> Statement:
+        """Tell of variables that they were read before this call, in this order."""
+        condition, params = named("e.name", names, as_json)
+        places = ",".join(name.encode().hex().upper() for name in names)
+        return Statement(self._text(USE.replace("<names>", condition)), (len(names), places, *key, *params))
+
+    def can_add(self, key: SessionKey, name: str, by: int) -> Statement:
+        """Undo the batch unless this can be added to a variable."""
+        return Statement(self._text(CAN_ADD), (name, *key, by))
+
+    def add(self, key: SessionKey, name: str, by: int) -> Statement:
+        """Add to a variable."""
+        text, key_bytes = str(by).encode(), len(name.encode())
+        return Statement(self._text(ADD), (name, text, key_bytes + len(text), *key, by, key_bytes))
+
+    def settle(self, tenant: str, token: bytes, outcome: int | None = None) -> Statement:
+        """Leave the token of a write."""
+        return Statement(self._text(SETTLE), (tenant, token, outcome))
+
+    def settle_count(
+        self, key: SessionKey, token: bytes, kind: int, names: Sequence[str] | None = None, as_json: str = ""
+    ) -> Statement:
+        """Leave the token of a write whose answer is how many entries there are now."""
+        condition, params = self._names_too(names, as_json)
+        return Statement(
+            self._text(SETTLE_COUNT.replace("<names>", condition)), (key.tenant, token, kind, *params, *key)
+        )
+
+    def settle_match(self, key: SessionKey, token: bytes, name: str, likeness: bytes | None) -> Statement:
+        """Leave the token of a write whose answer is whether a variable is as expected."""
+        expected = "e.name IS NULL" if likeness is None else "e.likeness = %s"
+        params = () if likeness is None else (likeness,)
+        return Statement(
+            self._text(SETTLE_MATCH.replace("<expected>", expected)), (key.tenant, token, name, *key, *params)
+        )
+
+    def settle_number(self, key: SessionKey, token: bytes, name: str) -> Statement:
+        """Leave the token of a write whose answer is the number that a variable is."""
+        return Statement(self._text(SETTLE_NUMBER), (token, name, *key))
+
+    def outcome(self, tenant: str, token: bytes) -> Statement:
+        """What a write has to answer, if it was carried out."""
+        return Statement(self._text(OUTCOME), (tenant, token))
+
+    def forget_settled(self) -> Statement:
+        """Remove up to `TOKENS_AT_ONCE` of the tokens that nobody will ask for any more; of all tenants."""
+        return Statement(self._text(FORGET_SETTLED), (TOKENS_AT_ONCE,))
+
+    def forget_removed(self, key: SessionKey) -> Statement:
+        """Remove the rows of entries that were deleted long ago."""
+        return Statement(self._text(FORGET_REMOVED), key)
+
+    def _names_too(self, names: Sequence[str] | None, as_json: str) -> tuple[str, tuple[Param, ...]]:
+        if names is None:
+            return "", ()
+        condition, params = named("e.name", names, as_json)
+        return f" AND {condition}", params

@@ -1,0 +1,300 @@
+"""Statements about sessions. Each write begins with one that locks the session, draws a stamp and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..statement import Param, Statement
+from .template import SessionKey, WorkingStatements, named
+
+# Begin a session, or lock the one that is there.
+BEGIN = """
+INSERT INTO {sessions} (tenant, session_id, sid, stamp, prior, ttl_us, variables, notes, size_bytes, last_note,
+                        created_at, expires_at)
+VALUES (%s, %s, %s, LAST_INSERT_ID({CLOCK} + 1), 0, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6),
+        UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND)
+    ON DUPLICATE KEY UPDATE <set>
+"""
+
+# Lock a session that is there.
+LOCK = "UPDATE {sessions} SET <set> WHERE tenant = %s AND session_id = %s"
+
+# The assignments run left to right. The batch is undone, with error 3141, if the session has expired; or if it has not
+# the stamp that was relied on.
+DRAW = """prior = stamp + JSON_LENGTH(IF((expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6))<relied>, '[]', '')),
+       stamp = LAST_INSERT_ID(GREATEST(stamp + %s, {CLOCK}) + 1),
+       <change>expires_at = UTC_TIMESTAMP(6) + INTERVAL (ttl_us + ttl_us DIV 8) MICROSECOND"""
+RELIED = " AND stamp = %s"
+
+# The same for a further command of a call.
+DRAW_AGAIN = "stamp = LAST_INSERT_ID(stamp + 1)<change>"
+
+# Behind what changes the counts: undo the batch if they exceed the limits.
+CHECK = ", notes = notes + JSON_LENGTH(IF(variables <= %s AND size_bytes <= %s AND notes <= %s, '[]', ''))"
+
+# Fails with error 3141, which undoes the batch, if the statement before found no session.
+HELD = "SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)"
+
+# Changes of the counts, before entries change.
+WITHOUT = """variables = variables + %s - (SELECT COUNT(*) FROM {entries} e WHERE {OWN} AND e.kind = 1 AND <names>
+                                        AND e.value IS NOT NULL),
+       size_bytes = size_bytes + %s - (SELECT COALESCE(SUM(e.size_bytes), 0) FROM {entries} e
+                                        WHERE {OWN} AND e.kind = 1 AND <names>), """
+WITHOUT_VARIABLES = """size_bytes = size_bytes - (SELECT COALESCE(SUM(e.size_bytes), 0) FROM {entries} e
+                                        WHERE {OWN} AND e.kind = 1),
+       variables = 0, """
+WITHOUT_NOTES = """size_bytes = size_bytes - (SELECT COALESCE(SUM(e.size_bytes), 0) FROM {entries} e
+                                        WHERE {OWN} AND e.kind = 3),
+       notes = 0, """
+WITH_TASK = """size_bytes = size_bytes + %s - (SELECT COALESCE(SUM(e.size_bytes), 0) FROM {entries} e
+                                        WHERE {OWN} AND e.kind = 2), """
+WITH_NOTE = "notes = notes + 1, last_note = last_note + 1, size_bytes = size_bytes + %s, "
+WITH_TTL = "ttl_us = %s, "
+
+# Lock a session without drawing a stamp.
+HOLD = "SELECT 1 FROM {sessions} s WHERE s.tenant = %s AND s.session_id = %s FOR UPDATE"
+
+# Count a variable again that was counted out before.
+COUNT_IN = """
+UPDATE {sessions}
+   SET variables = variables + (SELECT COUNT(*) FROM {entries} e
+                                 WHERE {OWN} AND e.kind = 1 AND e.name = %s AND e.value IS NOT NULL),
+       size_bytes = size_bytes + (SELECT COALESCE(SUM(e.size_bytes), 0) FROM {entries} e
+                                   WHERE {OWN} AND e.kind = 1 AND e.name = %s)<check>
+ WHERE tenant = %s AND session_id = %s
+"""
+
+# Count all anew.
+RECOUNT = """
+UPDATE {sessions}
+   SET variables  = (SELECT COUNT(*) FROM {entries} e WHERE {OWN} AND e.kind = 1 AND e.value IS NOT NULL),
+       size_bytes = (SELECT COALESCE(SUM(e.size_bytes), 0) FROM {entries} e WHERE {OWN}),
+       notes      = (SELECT COUNT(*) FROM {entries} e WHERE {OWN} AND e.kind = 3 AND e.value IS NOT NULL)<check>
+ WHERE tenant = %s AND session_id = %s
+"""
+
+# What there is, expired or not; and what there would be without expired variables, and without any.
+STATE = """
+SELECT s.sid, s.stamp, s.ttl_us, COALESCE(s.expires_at <= UTC_TIMESTAMP(6), FALSE),
+       s.notes, s.size_bytes - held.expired_bytes, s.variables - held.expired, held.other_bytes
+  FROM {sessions} s
+  JOIN LATERAL (SELECT COALESCE(SUM(e.expires_at <= UTC_TIMESTAMP(6)), 0) AS expired,
+                       COALESCE(SUM(IF(e.expires_at <= UTC_TIMESTAMP(6), e.size_bytes, 0)), 0) AS expired_bytes,
+                       COALESCE(SUM(IF(e.kind = 1, 0, e.size_bytes)), 0) AS other_bytes
+                  FROM {entries} e
+                 WHERE {OF_SESSION}) AS held
+ WHERE s.tenant = %s AND s.session_id = %s
+"""
+
+# What there is, without what has expired.
+MEASURE = """
+SELECT COALESCE(SUM(e.kind = 1), 0), COALESCE(SUM(e.size_bytes), 0), COALESCE(SUM(e.kind = 3), 0),
+       (SELECT COUNT(*) FROM {checkpoints} c WHERE c.tenant = s.tenant AND c.sid = s.sid),
+       TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), s.expires_at), s.stamp, s.ttl_us
+  FROM {sessions} s
+  LEFT JOIN {entries} e ON {OF_SESSION} AND {ALIVE}
+ WHERE {SESSION}
+ GROUP BY s.tenant, s.session_id
+"""
+
+RENEW = """
+UPDATE {sessions} s
+   SET s.expires_at = UTC_TIMESTAMP(6) + INTERVAL (s.ttl_us + s.ttl_us DIV 8) MICROSECOND
+ WHERE {SESSION} AND s.ttl_us IS NOT NULL
+"""
+
+# Relies on the index expiry.
+EXPIRED = """
+SELECT s.tenant, s.session_id FROM {sessions} s
+ WHERE s.expires_at <= UTC_TIMESTAMP(6)
+ ORDER BY s.expires_at
+ LIMIT %s
+"""
+LOCK_EXPIRED = """
+UPDATE {sessions} SET stamp = stamp + 1 WHERE tenant = %s AND session_id = %s AND expires_at <= UTC_TIMESTAMP(6)
+"""
+
+# Remove a locked session with all that is of it.
+REMOVE_FROM = """
+DELETE x FROM {sessions} s JOIN <table> x ON x.tenant = s.tenant AND x.sid = s.sid
+ WHERE s.tenant = %s AND s.session_id = %s
+"""
+REMOVE = "DELETE FROM {sessions} WHERE tenant = %s AND session_id = %s"
+
+
+class Change(NamedTuple):
+    """How a write changes the counts of its session.
+
+    Args:
+        assignments: A template, each assignment followed by a comma.
+        params: Its parameters.
+        begun: Of a session that this write begins: variables, notes, bytes.
+    """
+
+    assignments: str = ""
+    params: tuple[Param, ...] = ()
+    begun: tuple[int, int, int] = (0, 0, 0)
+
+
+class Allowed(NamedTuple):
+    """The most that a session may hold: variables, bytes, notes."""
+
+    variables: int
+    size_bytes: int
+    notes: int
+
+
+class SessionStatements(WorkingStatements):
+    """Locking, counting, renewing and removing sessions."""
+
+    def begin(
+        self,
+        key: SessionKey,
+        sid: bytes,
+        ttl_us: int | None,
+        lifetime_us: int | None,
+        change: Change,
+        *,
+        used: int = 0,
+        relied: int | None = None,
+        allowed: Allowed | None = None,
+    ) -> Statement:
+        """Begin a session, or lock the one that is there. The last insert id is the stamp.
+
+        Args:
+            key: Which.
+            sid: Its name in other tables, if it is begun.
+            ttl_us: Its time to live, if it is begun.
+            lifetime_us: For how long it is kept then.
+            change: Of its counts.
+            used: How many stamps to leave out before.
+            relied: 0: it must not be there.
+            allowed: The limits; None if they are checked later.
+        """
+        text, params = self._set(change, used, relied, allowed)
+        variables, notes, size_bytes = change.begun
+        new = (*key, sid, ttl_us, variables, notes, size_bytes, notes, lifetime_us)
+        return Statement(self._text(BEGIN.replace("<set>", text)), (*new, *params))
+
+    def lock(
+        self,
+        key: SessionKey,
+        change: Change,
+        *,
+        used: int = 0,
+        relied: int | None = None,
+        allowed: Allowed | None = None,
+    ) -> tuple[Statement, ...]:
+        """Lock a session that must be there; else the batch is undone. The last insert id of the first is the stamp."""
+        text, params = self._set(change, used, relied, allowed)
+        return Statement(self._text(LOCK.replace("<set>", text)), (*params, *key)), Statement(HELD)
+
+    def lock_again(self, key: SessionKey, change: Change, allowed: Allowed | None = None) -> Statement:
+        """Draw another stamp for a further command of the same call."""
+        assignments = change.assignments.rstrip().removesuffix(",")
+        text = DRAW_AGAIN.replace("<change>", f", {assignments}" if assignments else "")
+        check, limits = _check(allowed)
+        return Statement(self._text(LOCK.replace("<set>", text + check)), (*change.params, *limits, *key))
+
+    def hold(self, key: SessionKey) -> Statement:
+        """Lock a session without drawing a stamp."""
+        return Statement(self._text(HOLD), key)
+
+    def _set(
+        self, change: Change, used: int, relied: int | None, allowed: Allowed | None
+    ) -> tuple[str, tuple[Param, ...]]:
+        check, limits = _check(allowed)
+        text = DRAW.replace("<relied>", "" if relied is None else RELIED).replace("<change>", change.assignments)
+        before = () if relied is None else (relied,)
+        return text + check, (*before, used, *change.params, *limits)
+
+    def count_in(self, key: SessionKey, name: str, allowed: Allowed | None) -> Statement:
+        """Count a variable again that was counted out before."""
+        check, limits = _check(allowed)
+        return Statement(self._text(COUNT_IN.replace("<check>", check)), (name, name, *limits, *key))
+
+    def recount(self, key: SessionKey, allowed: Allowed | None = None) -> Statement:
+        """Count all anew, and undo the batch if it exceeds the limits."""
+        check, limits = _check(allowed)
+        return Statement(self._text(RECOUNT.replace("<check>", check)), (*limits, *key))
+
+    def state(self, key: SessionKey) -> Statement:
+        """What there is of a session, expired or not.
+
+        Sid, stamp, time to live, whether it has expired; notes; bytes and variables, without expired ones; bytes
+        without any variables.
+        """
+        return Statement(self._text(STATE), key)
+
+    def measure(self, key: SessionKey) -> Statement:
+        """Variables, bytes, notes, checkpoints, microseconds left, stamp and time to live."""
+        return Statement(self._text(MEASURE), key)
+
+    def renew(self, key: SessionKey) -> Statement:
+        """Give a session its whole time again."""
+        return Statement(self._text(RENEW), key)
+
+    def expired(self, limit: int) -> Statement:
+        """The keys of sessions that have expired, of all tenants, oldest first."""
+        return Statement(self._text(EXPIRED), (limit,))
+
+    def lock_expired(self, key: SessionKey) -> Statement:
+        """Lock a session if it has expired."""
+        return Statement(self._text(LOCK_EXPIRED), key)
+
+    def held(self) -> Statement:
+        """Undo the batch if the statement before found no session."""
+        return Statement(HELD)
+
+    def remove(self, key: SessionKey) -> tuple[Statement, ...]:
+        """Remove a locked session with all that is of it."""
+        parts = ("{history}", "{checkpoints}", "{entries}")
+        return (
+            *(Statement(self._text(REMOVE_FROM.replace("<table>", part)), key) for part in parts),
+            Statement(self._text(REMOVE), key),
+        )
+
+
+def with_variables(names: Sequence[str], as_json: str, added: int, added_bytes: int) -> Change:
+    """The change of a write of variables.
+
+    Args:
+        names: Those written, or removed.
+        as_json: The same as a JSON array.
+        added: How many there will be of them.
+        added_bytes: How many bytes they will take.
+    """
+    condition, params = named("e.name", names, as_json)
+    return Change(
+        WITHOUT.replace("<names>", condition), (added, *params, added_bytes, *params), (added, 0, added_bytes)
+    )
+
+
+def without_variables() -> Change:
+    """The change of a write that removes all variables."""
+    return Change(WITHOUT_VARIABLES)
+
+
+def with_task(size_bytes: int) -> Change:
+    """The change of a write of the task state."""
+    return Change(WITH_TASK, (size_bytes,), (0, 0, size_bytes))
+
+
+def with_note(size_bytes: int) -> Change:
+    """The change of a write that adds a note."""
+    return Change(WITH_NOTE, (size_bytes,), (0, 1, size_bytes))
+
+
+def without_notes() -> Change:
+    """The change of a write that removes all notes."""
+    return Change(WITHOUT_NOTES)
+
+
+def with_ttl(ttl_us: int) -> Change:
+    """The change of a write that gives the session another time to live."""
+    return Change(WITH_TTL, (ttl_us,))
+
+
+def _check(allowed: Allowed | None) -> tuple[str, tuple[Param, ...]]:
+    return ("", ()) if allowed is None else (CHECK, allowed)

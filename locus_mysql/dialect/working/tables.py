@@ -1,0 +1,112 @@
+"""The tables of working memory."""
+
+from __future__ import annotations
+
+from ..schema import Schema, Table
+
+#: Raised when a change of layout needs a migration.
+LAYOUT_VERSION = 1
+
+#: The roles of the tables, in the order in which they are made.
+ROLES = ("sessions", "entries", "checkpoints", "history", "settled")
+
+_ENGINE = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin"
+
+# One row per session. Every write locks it first, and counts here what the session holds, expired variables included
+# until they are swept. sid names the session in the other tables; a session that is begun anew has another. stamp
+# rises with every write; prior is the stamp before the write under way. last_note is the place of the newest note.
+SESSIONS = """(
+  tenant     VARCHAR(128)    NOT NULL,
+  session_id VARCHAR(512)    NOT NULL,
+  sid        BINARY(16)      NOT NULL,
+  stamp      BIGINT UNSIGNED NOT NULL,
+  prior      BIGINT UNSIGNED NOT NULL,
+  ttl_us     BIGINT UNSIGNED NULL,
+  variables  BIGINT          NOT NULL,
+  notes      BIGINT          NOT NULL,
+  size_bytes BIGINT          NOT NULL,
+  last_note  BIGINT UNSIGNED NOT NULL,
+  created_at DATETIME(6)     NOT NULL,
+  expires_at DATETIME(6)     NULL,
+  PRIMARY KEY (tenant, session_id),
+  KEY expiry (expires_at)
+"""
+
+# One row per variable (kind 1), for the task state (kind 2), and per note (kind 3), whose name is its place in 20
+# digits. value is the JSON that was given, as bytes; where it is NULL, the row tells that something was deleted, for
+# the next checkpoint and for those who ask for versions.
+ENTRIES = """(
+  tenant     VARCHAR(128)     NOT NULL,
+  sid        BINARY(16)       NOT NULL,
+  kind       TINYINT UNSIGNED NOT NULL,
+  name       VARCHAR(512)     NOT NULL,
+  value      LONGBLOB         NULL,
+  likeness   VARBINARY(32)    NULL,
+  size_bytes INT UNSIGNED     NOT NULL,
+  version    BIGINT UNSIGNED  NOT NULL,
+  used       BIGINT UNSIGNED  NOT NULL,
+  expires_at DATETIME(6)      NULL,
+  PRIMARY KEY (tenant, sid, kind, name)
+"""
+
+# One row per checkpoint. It holds what is newest in `history` up to its stamp, but for what had expired by then.
+CHECKPOINTS = """(
+  tenant        VARCHAR(128)    NOT NULL,
+  sid           BINARY(16)      NOT NULL,
+  checkpoint_id VARCHAR(128)    NOT NULL,
+  stamp         BIGINT UNSIGNED NOT NULL,
+  label         TEXT            NULL,
+  variables     BIGINT          NOT NULL,
+  notes         BIGINT          NOT NULL,
+  size_bytes    BIGINT          NOT NULL,
+  created_at    DATETIME(6)     NOT NULL,
+  PRIMARY KEY (tenant, sid, checkpoint_id)
+"""
+
+# What entries were when checkpoints were made: of each, only what had changed since the checkpoint before.
+HISTORY = """(
+  tenant     VARCHAR(128)     NOT NULL,
+  sid        BINARY(16)       NOT NULL,
+  kind       TINYINT UNSIGNED NOT NULL,
+  name       VARCHAR(512)     NOT NULL,
+  version    BIGINT UNSIGNED  NOT NULL,
+  value      LONGBLOB         NULL,
+  likeness   VARBINARY(32)    NULL,
+  size_bytes INT UNSIGNED     NOT NULL,
+  expires_at DATETIME(6)      NULL,
+  PRIMARY KEY (tenant, sid, kind, name, version)
+"""
+
+# Every write leaves its token here, in its own transaction. So a write whose answer was lost is recognised when it is
+# repeated, and a late duplicate of a packet fails by the primary key. outcome is what the write has to answer.
+SETTLED = """(
+  tenant     VARCHAR(128) NOT NULL,
+  token      BINARY(16)   NOT NULL,
+  outcome    BIGINT       NULL,
+  settled_at DATETIME(6)  NOT NULL,
+  PRIMARY KEY (tenant, token),
+  KEY age (settled_at)
+"""
+
+_DEFINITIONS = {
+    "sessions": SESSIONS,
+    "entries": ENTRIES,
+    "checkpoints": CHECKPOINTS,
+    "history": HISTORY,
+    "settled": SETTLED,
+}
+
+
+def table_names(table_prefix: str) -> dict[str, str]:
+    """The unquoted names of the tables by their roles."""
+    return {role: f"{table_prefix}working_{role}" for role in ROLES}
+
+
+def working_schema(table_prefix: str) -> Schema:
+    """The tables of working memory.
+
+    Args:
+        table_prefix: Put before their names.
+    """
+    names = table_names(table_prefix)
+    return Schema("working", LAYOUT_VERSION, tuple(Table(names[role], _DEFINITIONS[role] + _ENGINE) for role in ROLES))

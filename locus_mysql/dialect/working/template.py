@@ -1,0 +1,87 @@
+"""What the statements of this family share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from ..statement import Param
+from ..template import Statements
+
+T = TypeVar("T")
+
+#: At most this many names stand in a list; more are given as one JSON array.
+NAMES_LISTED = 100
+
+#: Many names.
+LISTED = """(SELECT listed.name
+              FROM JSON_TABLE(%s, '$[*]' COLUMNS (name VARCHAR(512) COLLATE utf8mb4_0900_bin PATH '$')) AS listed)"""
+
+#: The kinds of entries.
+VARIABLE, TASK, NOTE = 1, 2, 3
+
+#: For how long it is told of entries that they were deleted, in microseconds.
+TOLD_US = 3_600_000_000
+
+_LEAST, _MOST = -(2**63), 2**63 - 1
+_DECIMAL = "CAST(CONVERT(e.value USING ascii) AS DECIMAL(30))"
+
+#: What stands for pieces that several statements share. ``{SESSION}`` is a session by its key; ``{OF_SESSION}`` joins
+#: entries ``e`` to it, ``{OWN}`` where the table of sessions has no alias; what is ``{ALIVE}`` has not expired.
+SHARED = {
+    "CLOCK": "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
+    "SESSION": "s.tenant = %s AND s.session_id = %s AND (s.expires_at IS NULL OR s.expires_at > UTC_TIMESTAMP(6))",
+    "ALIVE": "e.value IS NOT NULL AND (e.expires_at IS NULL OR e.expires_at > UTC_TIMESTAMP(6))",
+    "OF_SESSION": "e.tenant = s.tenant AND e.sid = s.sid",
+    "OWN": "e.tenant = {sessions}.tenant AND e.sid = {sessions}.sid",
+    "DECIMAL": _DECIMAL,
+    "NUMBER": f"LENGTH(e.value) <= 20 AND CONVERT(e.value USING ascii) REGEXP '^-?[0-9]{{{{1,19}}}}$'"
+    f" AND {_DECIMAL} BETWEEN {_LEAST} AND {_MOST}",
+    "LEAST": str(_LEAST),
+    "MOST": str(_MOST),
+    "TOLD_US": str(TOLD_US),
+    "LEFT_US": "TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), e.expires_at)",
+}
+
+
+class SessionKey(NamedTuple):
+    """Which session."""
+
+    tenant: str
+    session_id: str
+
+
+class Named(NamedTuple):
+    """A condition on names, and its parameters."""
+
+    condition: str
+    params: tuple[Param, ...]
+
+
+class WorkingStatements(Statements):
+    """Base of the classes that hold statements: fills in table names and shared pieces.
+
+    Args:
+        tables: The quoted names, by their role.
+    """
+
+    def __init__(self, tables: Mapping[str, str]) -> None:
+        super().__init__(tables)
+        self._names.update({name: piece.format_map(tables) for name, piece in SHARED.items()})
+
+
+def named(column: str, names: Sequence[str], as_json: str) -> Named:
+    """That a column is one of these names.
+
+    Args:
+        column: Its name.
+        names: The names.
+        as_json: The names as a JSON array, used where there are many.
+    """
+    if not names:
+        return Named("FALSE", ())
+    if len(names) > NAMES_LISTED:
+        return Named(f"{column} IN {LISTED}", (as_json,))
+    if len(names) == 1:
+        return Named(f"{column} = %s", tuple(names))
+    return Named(f"{column} IN ({', '.join(['%s'] * len(names))})", tuple(names))

@@ -1,0 +1,101 @@
+"""Sessions in MySQL: `MySQLStorage`."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Unpack
+
+from pydantic import SecretStr
+
+from ...config import Keywords, MySQLConfig
+from ...database.database import Database, share
+from ...database.methods import awaited, blocking
+from ...database.stores import AsyncStore, SyncStore
+from ...drivers.registry import find_driver
+from ..calls import Call, Reply
+from ..operations import WorkingOperations
+
+
+class _Awaited(AsyncStore[WorkingOperations]):
+    """The asynchronous side."""
+
+    @awaited(WorkingOperations.execute)
+    def execute(self) -> None: ...
+
+    @awaited(WorkingOperations.sweep)
+    def sweep(self) -> None: ...
+
+
+class _Blocking(SyncStore[WorkingOperations]):
+    """The blocking side."""
+
+    @blocking(WorkingOperations.execute)
+    def execute(self) -> None: ...
+
+    @blocking(WorkingOperations.sweep)
+    def sweep(self) -> None: ...
+
+
+class MySQLStorage:
+    """Keeps sessions in MySQL: durable, shared by all processes, one round trip for each call. See `Storage`.
+
+    Args:
+        where: A DSN, a `MySQLConfig` or a `Database`; or give options as keywords.
+        options: Options of `MySQLConfig`.
+
+    Raises:
+        ConfigError: An option is unknown, wrong, or contradicts another.
+        DriverMissing: The client library is not installed.
+    """
+
+    def __init__(
+        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
+    ) -> None:
+        self.database, self.config, self._owned = share(where, options)
+        find_driver(self.config.driver)  # a missing library is told now, not at the first call
+        self._operations = WorkingOperations(self.config)
+
+    @cached_property
+    def _awaited(self) -> _Awaited:
+        return _Awaited(self._operations, self.database, owned=self._owned)
+
+    @cached_property
+    def _blocking(self) -> _Blocking:
+        return _Blocking(self._operations, self.database, owned=self._owned)
+
+    async def execute(self, call: Call) -> Reply:
+        """See `Storage`."""
+        reply: Reply = await self._awaited.execute(call)
+        return reply
+
+    def execute_blocking(self, call: Call) -> Reply:
+        """See `Storage`."""
+        reply: Reply = self._blocking.execute(call)
+        return reply
+
+    async def sweep(self, limit: int = 1_000) -> int:
+        """Remove sessions that have expired, each whole, those of all tenants; how many.
+
+        Args:
+            limit: At most this many.
+        """
+        removed: int = await self._awaited.sweep(limit)
+        return removed
+
+    def sweep_blocking(self, limit: int = 1_000) -> int:
+        """The same, blocking."""
+        removed: int = self._blocking.sweep(limit)
+        return removed
+
+    async def aclose(self) -> None:
+        """Close all connections if this opened them; the next call opens new ones."""
+        if self._owned:
+            await self.database.aclose()
+
+    def close(self) -> None:
+        """Close those of the blocking side if this opened them; the next call opens new ones."""
+        if self._owned:
+            self.database.close()
+
+    def __repr__(self) -> str:
+        return f"MySQLStorage({self.database!r})"
