@@ -691,6 +691,22 @@ async def test_many_at_once_on_one_thread_all_succeed(open_saver: OpenSaver, sid
     assert len(await ids(saver, thread_id="thread")) == 15
 
 
+async def test_saves_and_prunes_at_once_leave_every_checkpoint_whole(open_saver: OpenSaver) -> None:
+    saver, other = open_saver("mysql-connector-async"), open_saver("mysql-connector-async")
+    await put_turns(saver, 2)
+
+    async def prune() -> None:
+        for _ in range(8):
+            await other.prune(thread_id="thread", keep=2)
+
+    await asyncio.gather(put_turns_after(saver, 2, 24), prune())
+    for reader in (saver, open_saver()):
+        found = await reader.list_checkpoints(thread_id="thread", limit=100)
+        assert found[0]["checkpoint_id"] == "c24"
+        for one in found:
+            assert one["checkpoint"] == state_of(int(one["checkpoint_id"][1:]))
+
+
 async def test_both_sides_and_ddl_say_the_same(open_saver: OpenSaver) -> None:
     one, other = open_saver("mysql-connector-async"), open_saver("pymysql-sync")
     assert one.store.ddl() == other.store.ddl()
