@@ -22,7 +22,6 @@ from locus_mysql.working.calls import (
     ReadNotes,
     Reply,
     RestoreCheckpoint,
-    Write,
 )
 from locus_mysql.working.storages.in_memory import InMemoryStorage
 from locus_mysql.working.testing import CHECKS, ContractBroken
