@@ -29,7 +29,7 @@
 -- whether others may go) with the token behind it; the keys that were read; and each command's name with its arguments.
 -- A number that is absent is "-", a text that is absent is empty. The two calls that are made most are shorter, as each
 -- argument and each part of a reply takes the client's time: to read one variable is its key alone; to write one that
--- has neither a time to live nor a likeness of its own is the line with a "W" before it, its key and its value.
+-- has no time to live is the line with a "W" before it, its key, its value, and its likeness unless that is its value.
 --
 -- The reply: stamp, time to live (-1: none), how many variables were evicted, and the result of each command. If the
 -- call was refused, so that nothing was changed, it begins with a word that says why. Those of the two short calls are
@@ -101,7 +101,7 @@ end
 -- To write one variable: a text of stamp and time to live, where there is place, and no key of the session is new.
 local arguments = ARGV
 if string.sub(ARGV[1], 1, 1) == 'W' then
-  local key, value = ARGV[2], ARGV[3]
+  local key, value, likeness = ARGV[2], ARGV[3], ARGV[4] or ''
   local keys, size_bytes, known = there and call('HLEN', values) or 0, 0, true
   if keys > 0 then
     local before = call('HSTRLEN', values, key)
@@ -110,7 +110,8 @@ if string.sub(ARGV[1], 1, 1) == 'W' then
   end
   local fits = size_bytes <= tonumber(most_bytes) and keys + (known and 0 or 1) <= tonumber(most_keys)
   local kept_until = ttl and now + ttl + math.floor(ttl / 8)
-  if keys > 0 and fits and (may_evict == '0' or has_had('u')) and (not ttl or kept_until <= kept) then
+  local prepared = (may_evict == '0' or has_had('u')) and (likeness == '' or has_had('l'))
+  if keys > 0 and fits and prepared and (not ttl or kept_until <= kept) then
     stamp = math.max(stamp, now) + 1
     call('HSET', values, key, value)
     call('ZADD', session .. ':versions', stamp, key)
@@ -122,7 +123,12 @@ if string.sub(ARGV[1], 1, 1) == 'W' then
       if has_had('e') then
         call('ZREM', expiries, key)
       end
-      if has_had('l') then
+      if likeness ~= '' then
+        local likenesses = session .. ':likenesses'
+        if call('HSET', likenesses, key, likeness) == 1 and ttl and call('PTTL', likenesses) == -1 then
+          call('PEXPIREAT', likenesses, math.ceil(kept / 1000))
+        end
+      elseif has_had('l') then
         call('HDEL', session .. ':likenesses', key)
       end
       if has_had('d') then
@@ -135,7 +141,7 @@ if string.sub(ARGV[1], 1, 1) == 'W' then
     end
     return reply
   end
-  arguments = {ARGV[1], 'Write', '1', key, value, '', ''}
+  arguments = {ARGV[1], 'Write', '1', key, value, likeness, ''}
 end
 
 -- The place of the argument that was taken last.

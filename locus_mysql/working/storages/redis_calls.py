@@ -78,8 +78,10 @@ def arguments(call: Call) -> list[Argument]:
     commands = call.commands
     if len(commands) == 1 and isinstance(commands[0], Write) and not call.used:
         variables = commands[0].variables
-        if len(variables) == 1 and variables[0].ttl_us is None and variables[0].likeness == variables[0].value:
-            return [b"W" + _line(call, 1, 1), variables[0].key, variables[0].value]
+        if len(variables) == 1 and variables[0].ttl_us is None:
+            (one,) = variables
+            short: list[Argument] = [b"W" + _line(call, 1, 1), one.key, one.value]
+            return short if one.likeness == one.value else [*short, one.likeness]
     writing = sum(not isinstance(command, READS) for command in commands)
     line = _line(call, writing, any(isinstance(command, BEGINS) for command in commands))
     given: list[Argument] = [line, *call.used]
