@@ -34,6 +34,10 @@ HOUSEKEEPING = logging.getLogger("locus_mysql.housekeeping")
 #: What is damaged was left out of an answer: WARNING. Which thread's it is: DEBUG.
 DAMAGE = logging.getLogger("locus_mysql.damage")
 
+#: The primary storage of working memory is away, or what was written meanwhile lost against others' writes: WARNING. It
+#: is back: INFO.
+WORKING = logging.getLogger("locus_mysql.working")
+
 #: Where a quotation begins, which may be of data. Not an apostrophe.
 _QUOTES = re.compile(r"(?<!\w)['\"]")
 

@@ -7,17 +7,21 @@ if TYPE_CHECKING:
     from .calls import Limits
     from .memory import SyncWorkingMemory, WorkingMemory
     from .records import CheckpointInfo, SessionStats, TaskState
+    from .storages.fallback import FallbackStorage
     from .storages.in_memory import InMemoryStorage
     from .storages.interface import Storage
     from .storages.mysql import MySQLStorage
+    from .storages.redis import RedisStorage
     from .values import MISSING
 
 _HOMES = {
     "MISSING": ".values",
     "CheckpointInfo": ".records",
+    "FallbackStorage": ".storages.fallback",
     "InMemoryStorage": ".storages.in_memory",
     "Limits": ".calls",
     "MySQLStorage": ".storages.mysql",
+    "RedisStorage": ".storages.redis",
     "SessionStats": ".records",
     "Storage": ".storages.interface",
     "SyncWorkingMemory": ".memory",
@@ -28,9 +32,11 @@ _HOMES = {
 __all__ = [
     "MISSING",
     "CheckpointInfo",
+    "FallbackStorage",
     "InMemoryStorage",
     "Limits",
     "MySQLStorage",
+    "RedisStorage",
     "SessionStats",
     "Storage",
     "SyncWorkingMemory",

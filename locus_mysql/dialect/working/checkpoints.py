@@ -157,7 +157,7 @@ class CheckpointStatements(WorkingStatements):
         held = (checkpoint_id, checkpoint_id, *key, *key)
         return (
             Statement(self._text(REMOVE_OTHERS.replace("<held>", HELD)), (*held, *key)),
-            Statement(self._text(PUT_BACK.replace("<held>", HELD)), (*held, *key)),
+            Statement(self._text(PUT_BACK.replace("<held>", HELD).replace("<left>", LEFT)), (*held, *key)),
         )
 
     def delete(self, key: SessionKey, checkpoint_id: str) -> Statement:

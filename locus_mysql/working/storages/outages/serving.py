@@ -1,0 +1,484 @@
+"""Serving sessions from a primary or, while that is away, from a fallback: as generators, which do no I/O.
+
+They yield what is to be asked of which storage, or for which turn to wait; `fallback` does it, asynchronously or not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
+
+from ....engine.logs import WORKING, told
+from ....errors import CapacityExceeded, LocusMySQLError, ReadOnlyServer, Unavailable, UsageError
+from ...calls import (
+    Address,
+    Append,
+    Call,
+    ClearNotes,
+    Command,
+    CompareAndSet,
+    CreateCheckpoint,
+    End,
+    Found,
+    Inspect,
+    Read,
+    ReadNotes,
+    Remove,
+    Reply,
+    RestoreCheckpoint,
+    StampMoved,
+    Touch,
+    Variable,
+    Versions,
+    Write,
+    WriteTask,
+)
+from ...values import likeness
+from ..interface import Condition
+from .breaker import Admission, Breaker
+from .journal import Part
+from .lines import Line, Lines
+from .merging import Look, Ours, as_call, merge
+from .mirror import UNLIMITED, Mirror
+from .turns import Turn
+
+T = TypeVar("T")
+
+#: What a storage raises that does not answer.
+AWAY: Final = (Unavailable, TimeoutError, ConnectionError, ReadOnlyServer)
+
+#: What is replayed takes longer than a call; the storage has just answered then.
+REPLAY_S = 10.0
+
+#: So often a part is merged anew because others went on writing.
+TRIES = 20
+
+#: So many notes are given to the fallback at a time.
+NOTES_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Make a call; answered with its reply, or the storage's error is raised.
+
+    Args:
+        which: Of which storage.
+        call: The call.
+        timeout_s: Give up after so many seconds: `TimeoutError`.
+    """
+
+    which: Literal["primary", "fallback"]
+    call: Call
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Wait until the turn is taken."""
+
+    turn: Turn
+
+
+Step: TypeAlias = Ask | Wait
+Steps: TypeAlias = Generator[Step, Any, T]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Options of `FallbackStorage`, as named there."""
+
+    timeout_s: float
+    max_pending: int
+    max_pending_bytes: int
+    serves: bool
+    on_lost: Callable[[Address, tuple[str, ...]], None] | None
+
+
+class Serving:
+    """Decides which storage serves a call, and replays what waited.
+
+    Args:
+        settings: The options.
+        breaker: When the primary is asked.
+        mirror: What is known of sessions.
+        lines: The sessions in use.
+    """
+
+    def __init__(self, settings: Settings, breaker: Breaker, mirror: Mirror, lines: Lines) -> None:
+        self.settings, self.breaker, self.mirror, self.lines = settings, breaker, mirror, lines
+        self._lock = threading.Lock()
+
+    def serve(self, call: Call) -> Steps[Reply]:
+        """Carry out a call."""
+        line = self.lines.take(call.address)
+        try:
+            return (yield from self._serve(line, call))
+        finally:
+            self.lines.leave(line)
+
+    def flush(self) -> Steps[int]:
+        """Replay all that waits, as far as the primary is there; how many writes still wait."""
+        for line in list(self.lines.waiting.values()):
+            if not (yield from self._back(line.address, at_once=True)):
+                break
+            yield Wait(line.turn)
+            try:
+                if line.offline and not (yield from self._replay(line)):
+                    break
+            finally:
+                line.turn.give()
+        return self.lines.entries
+
+    def condition(self, address: Address) -> Condition:
+        """How it is with a session."""
+        line = self.lines.get(address)
+        if line is None:
+            return Condition(self.breaker.open)
+        return Condition(self.breaker.open or line.offline, len(line.journal), tuple(line.lost))
+
+    def _serve(self, line: Line, call: Call) -> Steps[Reply]:
+        while True:
+            there = yield from self._back(call.address)
+            failure: Exception | None = None
+            if there and not line.offline:
+                try:
+                    return (yield from self._on_primary(line, call))
+                except AWAY as error:
+                    if not self.settings.serves:
+                        raise
+                    failure = error
+            if not self.settings.serves:
+                raise Unavailable(
+                    "The storage of this session did not answer lately, and is not asked again yet. Nothing was "
+                    "changed. Try again later."
+                )
+            yield Wait(line.turn)
+            try:
+                there = failure is None and not self.breaker.open
+                if there and (not line.offline or (yield from self._replay(line))):
+                    continue
+                return (yield from self._on_fallback(line, call, failure))
+            finally:
+                line.turn.give()
+
+    def _back(self, address: Address, *, at_once: bool = False) -> Steps[bool]:
+        """Whether the primary may be asked; one call at a time finds out whether it is back."""
+        admission = self.breaker.admit(at_once=at_once)
+        if admission is not Admission.PROBE:
+            return admission is Admission.GO
+        answered = None
+        try:
+            yield Ask("primary", Call("probe", address, (Inspect(()),)), self.settings.timeout_s)
+            answered = True
+        except AWAY:
+            answered = False
+        finally:
+            if answered is None:
+                self.breaker.given_up()
+            else:
+                self.breaker.probed(answered)
+        if answered:
+            WORKING.info("the primary storage of working memory answers again; %d writes wait", self.lines.entries)
+        return answered
+
+    def _on_primary(self, line: Line, call: Call) -> Steps[Reply]:
+        outages = self.breaker.outages
+        with self._lock:
+            line.in_flight += 1
+        try:
+            reply: Reply = yield Ask("primary", call, self.settings.timeout_s)
+            learned = self._learn(line, call, reply)
+        except AWAY as error:
+            self._failed(outages, error)
+            raise
+        finally:
+            with self._lock:
+                line.in_flight -= 1
+        if line.offline and learned:
+            yield from self._tell_fallback(line, call, learned)
+        yield from self._replay_another(line)
+        return reply
+
+    def _learn(self, line: Line, call: Call, reply: Reply) -> list[Command[Any]]:
+        with self._lock:
+            gone = not reply.stamp and line.in_flight < 2
+            line.ours.seen = 0 if gone else max(line.ours.seen, reply.stamp)
+            if not self.settings.serves:
+                return []
+            learned = self.mirror.learn(call, reply, lambda what: line.later(reply.stamp, what))
+            whole = any(isinstance(command, ReadNotes) and command.last is None for command in call.commands)
+            line.note_learned(reply.stamp, learned, all_notes=whole)
+            return learned
+
+    def _failed(self, outages: int, error: Exception) -> None:
+        if self.breaker.failed(outages):
+            WORKING.warning(
+                "the primary storage of working memory does not answer (%s); %s",
+                told(error),
+                "the fallback serves meanwhile" if self.settings.serves else "calls are refused meanwhile",
+            )
+
+    def _on_fallback(self, line: Line, call: Call, failure: Exception | None) -> Steps[Reply]:
+        """Carry out a call on the fallback, and remember what it wrote. This call has the turn."""
+        if not line.offline:
+            yield from self._seed(line, call)
+            line.offline = True
+        try:
+            self._check(line, call)
+            reply: Reply = yield Ask("fallback", call)
+        except UsageError as refused:
+            if failure is None or not call.writes:
+                raise
+            raise Unavailable(
+                "The session's storage did not answer, and the fallback refuses the call, so whether it was carried "
+                f"out is not known. The fallback says: {refused}"
+            ) from failure
+        if call.writes:
+            yield from self._note(line, call, reply, failure)
+        return reply
+
+    def _note(self, line: Line, call: Call, reply: Reply, failure: Exception | None) -> Steps[None]:
+        line.like = call
+        line.stood_in = reply.stamp
+        line.made.update(c.checkpoint_id for c in call.commands if isinstance(c, CreateCheckpoint))
+        line.made.update(c.undo_id for c in call.commands if isinstance(c, RestoreCheckpoint))
+        line.journal.note(call, reply, _now_us(), uncertain=failure is not None)
+        self.lines.count(line)
+        with self._lock:
+            self.mirror.learn(call, reply, lambda _: False)
+        for command, result in zip(call.commands, reply.results, strict=True):
+            if isinstance(command, CompareAndSet) and result:  # it keeps the time that it has left
+                key = command.variable.key
+                with contextlib.suppress(*AWAY):
+                    found: Reply = yield Ask("fallback", Call("ttl", call.address, (Read((key,)),)))
+                    left = cast("dict[str, Found]", found.results[0]).get(key)
+                    line.journal.expires(key, None if left is None else left.left_us, _now_us())
+
+    def _check(self, line: Line, call: Call) -> None:
+        """Raise if what a call writes cannot be remembered, or needs what only the primary has."""
+        if not call.writes:
+            return
+        for command in call.commands:
+            if isinstance(command, RestoreCheckpoint) and command.checkpoint_id not in line.made and line.ours.seen:
+                raise Unavailable(
+                    f"Checkpoint {command.checkpoint_id!r} is not among those made since the session's storage went "
+                    "away; it can be restored when that is back. Try again later."
+                )
+        settings, lines = self.settings, self.lines
+        entries, size_bytes = _size(call)
+        for limit, used, allowed in (
+            ("max_pending", lines.entries + entries, settings.max_pending),
+            ("max_pending_bytes", lines.size_bytes + size_bytes, settings.max_pending_bytes),
+        ):
+            if used > allowed:
+                raise CapacityExceeded(limit, used, allowed, call.address.session_id)
+
+    def _seed(self, line: Line, call: Call) -> Steps[None]:
+        """Give the fallback what is known of a session, and missing there."""
+        known = self.mirror.known(line.address)
+        if not (known.variables or known.notes or known.task):
+            return
+        look: Reply = yield Ask("fallback", Call("seed", line.address, (Inspect(),)))
+        versions = cast(Versions, look.results[0])
+        commands: list[Command[Any]] = []
+        variables = tuple(
+            Variable(key, found.value, likeness(found.value), found.left_us)
+            for key, found in known.variables.items()
+            if key not in versions.variables
+        )
+        if variables:
+            commands.append(Write(variables))
+        if known.task is not None and not versions.task:
+            commands.append(WriteTask(known.task))
+        notes = [] if versions.notes else known.notes
+        for start in range(0, len(notes), NOTES_AT_ONCE):
+            commands += [Append(note) for note in notes[start : start + NOTES_AT_ONCE]]
+            line.stood_in = yield from self._tell(call, commands)
+            commands = []
+        if commands:
+            line.stood_in = yield from self._tell(call, commands)
+
+    def _tell(self, call: Call, commands: list[Command[Any]]) -> Steps[int]:
+        """Have the fallback carry out commands; the stamp then. What has no place there is left out."""
+        try:
+            reply: Reply = yield Ask(
+                "fallback",
+                Call("seed", call.address, tuple(commands), UNLIMITED, call.ttl_us, token=os.urandom(16)),
+            )
+        except UsageError:
+            WORKING.info("the fallback of working memory has no place for all that is known of a session")
+            return 0
+        return reply.stamp
+
+    def _tell_fallback(self, line: Line, call: Call, learned: list[Command[Any]]) -> Steps[None]:
+        """The primary answered after all, but the fallback serves the session by now: it learns of it."""
+        yield Wait(line.turn)
+        try:
+            waiting = line.journal.keys
+            commands = [kept for command in learned if (kept := _without(command, waiting)) is not None]
+            if line.offline and commands:
+                with contextlib.suppress(*AWAY):
+                    line.stood_in = yield from self._tell(call, commands)
+        finally:
+            line.turn.give()
+
+    def _replay_another(self, line: Line) -> Steps[None]:
+        """Replay a session that may have no further calls."""
+        other = self.lines.next_waiting()
+        if other is None or other is line or not other.turn.take():
+            return
+        try:
+            with contextlib.suppress(LocusMySQLError):  # whoever uses that session is told
+                if other.offline:
+                    yield from self._replay(other)
+        finally:
+            other.turn.give()
+
+    def _replay(self, line: Line) -> Steps[bool]:
+        """Write what waited to the primary; whether it is all there, and the primary serves the session again.
+
+        The caller has the turn.
+        """
+        outages = self.breaker.outages
+        lost: list[str] = []
+        stamp = 0
+        try:
+            while line.journal.parts:
+                stamp = yield from self._replay_part(line, line.journal.parts[0], lost)
+        except (*AWAY, StampMoved) as error:
+            if not isinstance(error, StampMoved):
+                self._failed(outages, error)
+            return False
+        finally:
+            self.lines.count(line)
+            self._report(line, lost)
+        yield from self._discard(line)
+        line.online(stamp)
+        return True
+
+    def _replay_part(self, line: Line, part: Part, lost: list[str]) -> Steps[int]:
+        """Write a part; the session's stamp then.
+
+        Raises:
+            StampMoved: Others wrote each time that it was tried.
+        """
+        like = cast(Call, line.like)
+        for _ in range(TRIES):
+            asked = Look.commands(part, line.ours)
+            look = Look.of(asked, (yield Ask("primary", Call("replay", line.address, asked), self.settings.timeout_s)))
+            if not look.stamp and line.ours.seen and not line.told:
+                line.told = True
+                lost.append("the session had ended or expired meanwhile; what was written since begins it anew")
+            relied, again = look.stamp, bool(part.sent)
+            if again:  # if it was carried out, its token is recognised, whatever it relies on
+                relied = look.stamp if line.ours.version(look.stamp) else line.ours.seen
+            else:
+                merged = merge(part, look, line.ours, _now_us())
+                part.lost, part.sent = merged.lost, tuple(merged.commands)
+                if merged.lost_keys:
+                    self.mirror.do(like, Remove(tuple(merged.lost_keys)))
+                if not part.sent and part.risky:  # what may still arrive finds its token used
+                    part.sent = (Touch(),)
+            commands = part.sent
+            try:
+                reply = Reply((), look.stamp)
+                if commands:
+                    part.risky = True
+                    replay = as_call(commands, like, part.token, relied)
+                    reply = yield Ask("primary", replay, max(REPLAY_S, self.settings.timeout_s))
+            except StampMoved:
+                part.sent = ()  # it was not carried out
+                continue
+            except UsageError as refused:
+                self._refused(line, part, refused, lost)
+                return look.stamp
+            if End() in commands:
+                line.ours = Ours()
+            elif again:
+                line.ours.may_be(part, reply)
+                if isinstance(commands[0], CompareAndSet) and reply.results[0] is False:
+                    lost.append(f"variable {commands[0].variable.key!r}: it was not what compare_and_set expected")
+            elif reply.stamp > look.stamp:
+                line.ours.spans.append((look.stamp, reply.stamp))
+            lost += part.lost
+            line.journal.done(part)
+            return reply.stamp
+        raise StampMoved
+
+    def _refused(self, line: Line, part: Part, refused: UsageError, lost: list[str]) -> None:
+        """The primary refuses a part: its entries are tried one by one, and what is refused then is reported."""
+        if len(part.entries) > 1:
+            line.journal.split(part)
+            return
+        entry = part.entries[0]
+        what = type(entry.command).__name__ if entry.key is None else f"variable {entry.key!r}"
+        lost.append(f"{what}: refused with {type(refused).__name__}")
+        line.journal.done(part)
+
+    def _report(self, line: Line, lost: list[str]) -> None:
+        if not lost:
+            return
+        line.lost.extend(lost)
+        WORKING.warning(
+            "%d things that were written while the primary storage of working memory was away were not written to it, "
+            "as others had written meanwhile; stats().lost of the session tells which",
+            len(lost),
+        )
+        if self.settings.on_lost is not None:
+            try:
+                self.settings.on_lost(line.address, tuple(lost))
+            except Exception:
+                WORKING.warning("on_lost failed", exc_info=True)
+
+    def _discard(self, line: Line) -> Steps[None]:
+        """Remove the session from the fallback, where it would be old in the next outage, unless others use it."""
+        if line.stood_in:
+            ending = Call("discard", line.address, (End(),), token=os.urandom(16), if_stamp=line.stood_in)
+            with contextlib.suppress(StampMoved, *AWAY):
+                yield Ask("fallback", ending)
+
+
+def _now_us() -> int:
+    return time.monotonic_ns() // 1_000
+
+
+def _size(call: Call) -> tuple[int, int]:
+    """How many entries of a journal a call makes at most, and their bytes, roughly."""
+    entries = size_bytes = 0
+    for command in call.commands:
+        match command:
+            case Write(variables):
+                entries += len(variables)
+                size_bytes += sum(variable.size_bytes for variable in variables)
+            case Remove(keys):
+                entries += len(keys)
+            case Append(note):
+                entries += 1
+                size_bytes += len(note)
+            case WriteTask(value):
+                entries += 1
+                size_bytes += len(value or b"")
+            case _:
+                entries += 1
+    return entries, size_bytes
+
+
+def _without(command: Command[Any], waiting: set[str]) -> Command[Any] | None:
+    """A command but for variables of which something later waits."""
+    match command:
+        case Write(variables):
+            left = tuple(variable for variable in variables if variable.key not in waiting)
+            return replace(command, variables=left) if left else None
+        case Remove(keys):
+            kept = tuple(key for key in keys if key not in waiting)
+            return Remove(kept) if kept else None
+        case Append():
+            return command
+        case ClearNotes() | WriteTask() | End():
+            return None
+    return command
