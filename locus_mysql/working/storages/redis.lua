@@ -24,12 +24,13 @@
 --
 -- Times are microseconds since 1970 by Redis' clock. They and stamps are below 2^53, which Lua's numbers hold exactly.
 --
--- ARGV: a line of numbers (how many commands write, whether one begins a session, whether to renew, how many variables
--- were read before, if_stamp, the time to live of a new session, the limits: variables, bytes, notes, checkpoints,
--- whether others may go) with the token behind it; the keys that were read; and each command's name with its arguments.
--- A number that is absent is "-", a text that is absent is empty. The two calls that are made most are shorter, as each
--- argument and each part of a reply takes the client's time: to read one variable is its key alone; to write one that
--- has neither a time to live nor a likeness of its own is the line with a "W" before it, its key and its value.
+-- ARGV: numbers (how many commands write, how many variables were read before, whether a command begins a session,
+-- whether to renew, whether variables may be evicted, whether it is the short form, if_stamp, the time to live of a
+-- new session, and the limits: variables, bytes, notes, checkpoints) with the token behind them; the keys that were
+-- read; and each command's name with its arguments. A number that is absent is -1, a text is empty then. The calls
+-- made most are shorter, as each argument and each part of a reply takes the client's time: to read one variable is
+-- its key alone; to write one that has no time to live is the numbers, its key, its value, and its likeness unless
+-- that is its value.
 --
 -- The reply: stamp, time to live (-1: none), how many variables were evicted, and the result of each command. If the
 -- call was refused, so that nothing was changed, it begins with a word that says why. Those of the two short calls are
@@ -68,9 +69,9 @@ local TOLD = 3600000000       -- for how long deletions are told, in microsecond
 local RECOGNISED = 900000     -- for how long a repeated call is recognised, in milliseconds
 local AT_ONCE = 1000          -- how many arguments a command of Redis is given at most
 
-local writing, begins, renews, used, if_stamp, new_ttl, most_keys, most_bytes, most_notes, most_checkpoints, may_evict,
-  token = string.match(ARGV[1], '^W?(%d+) (%d) (%d) (%d+) (%S+) (%S+) (%d+) (%d+) (%d+) (%d+) (%d) (.*)$')
-writing, used = tonumber(writing), tonumber(used)
+local writing, used, begins, renews, may_evict, short, if_stamp, new_ttl, most_keys, most_bytes, most_notes,
+  most_checkpoints, token_at = struct.unpack('>I4I4BBBBdddddd', ARGV[1])
+local token = string.sub(ARGV[1], token_at)
 
 if writing > 0 and token ~= '' then
   local reply = call('GET', session .. ':token:' .. token)
@@ -90,7 +91,7 @@ if expires and expires <= now then
   stamp, ttl, expires, kept, had = nil, nil, nil, 0, ''
 end
 local there = stamp ~= nil
-if if_stamp ~= '-' and tonumber(if_stamp) ~= (stamp or 0) then
+if if_stamp >= 0 and if_stamp ~= (stamp or 0) then
   return {'stamp'}
 end
 
@@ -100,17 +101,18 @@ end
 
 -- To write one variable: a text of stamp and time to live, where there is place, and no key of the session is new.
 local arguments = ARGV
-if string.sub(ARGV[1], 1, 1) == 'W' then
-  local key, value = ARGV[2], ARGV[3]
+if short == 1 then
+  local key, value, likeness = ARGV[2], ARGV[3], ARGV[4] or ''
   local keys, size_bytes, known = there and call('HLEN', values) or 0, 0, true
   if keys > 0 then
     local before = call('HSTRLEN', values, key)
     known = before > 0 or call('HEXISTS', values, key) == 1
     size_bytes = bytes + #value - before + (known and 0 or #key)
   end
-  local fits = size_bytes <= tonumber(most_bytes) and keys + (known and 0 or 1) <= tonumber(most_keys)
+  local fits = size_bytes <= most_bytes and keys + (known and 0 or 1) <= most_keys
   local kept_until = ttl and now + ttl + math.floor(ttl / 8)
-  if keys > 0 and fits and (may_evict == '0' or has_had('u')) and (not ttl or kept_until <= kept) then
+  local prepared = (may_evict == 0 or has_had('u')) and (likeness == '' or has_had('l'))
+  if keys > 0 and fits and prepared and (not ttl or kept_until <= kept) then
     stamp = math.max(stamp, now) + 1
     call('HSET', values, key, value)
     call('ZADD', session .. ':versions', stamp, key)
@@ -122,7 +124,12 @@ if string.sub(ARGV[1], 1, 1) == 'W' then
       if has_had('e') then
         call('ZREM', expiries, key)
       end
-      if has_had('l') then
+      if likeness ~= '' then
+        local likenesses = session .. ':likenesses'
+        if call('HSET', likenesses, key, likeness) == 1 and ttl and call('PTTL', likenesses) == -1 then
+          call('PEXPIREAT', likenesses, math.ceil(kept / 1000))
+        end
+      elseif has_had('l') then
         call('HDEL', session .. ':likenesses', key)
       end
       if has_had('d') then
@@ -135,7 +142,7 @@ if string.sub(ARGV[1], 1, 1) == 'W' then
     end
     return reply
   end
-  arguments = {ARGV[1], 'Write', '1', key, value, '', ''}
+  arguments = {ARGV[1], 'Write', '1', key, value, likeness, ''}
 end
 
 -- The place of the argument that was taken last.
@@ -311,7 +318,7 @@ local function ask_for_memory(needed)
 end
 
 if writing == 0 then
-  if there and renews == '1' and ttl then
+  if there and renews == 1 and ttl then
     ask_for_memory(false)
     renew()
     call('HSET', session, 'expires', expires)
@@ -324,7 +331,7 @@ if writing == 0 then
   return reply
 end
 
-if not there and begins == '0' then
+if not there and begins == 0 then
   local nothing = {
     Remove = function() take_many() return 0 end,
     Clear = function() return 0 end,
@@ -346,9 +353,6 @@ end
 
 -- What is written -----------------------------------------------------------------------------------------------------
 
-most_keys, most_bytes, most_notes = tonumber(most_keys), tonumber(most_bytes), tonumber(most_notes)
-most_checkpoints, may_evict = tonumber(most_checkpoints), may_evict == '1'
-
 local notes, likenesses, versions = session .. ':notes', session .. ':likenesses', session .. ':versions'
 local uses, deleted = session .. ':uses', session .. ':deleted'
 local notes_bytes, forgotten, evicted, ended = 0, 0, 0, false
@@ -360,7 +364,7 @@ local function have(letter)
   end
 end
 
-ask_for_memory(begins == '1')
+ask_for_memory(begins == 1)
 if there then
   notes_bytes, forgotten = tonumber(state[7]), tonumber(state[8])
 else
@@ -368,7 +372,7 @@ else
   for _, name in ipairs(NAMES) do
     call('UNLINK', session .. name)
   end
-  there, stamp, ttl, bytes, notes_version = true, 0, tonumber(new_ttl), 0, 0
+  there, stamp, ttl, bytes, notes_version = true, 0, new_ttl >= 0 and new_ttl or nil, 0, 0
 end
 
 -- Which of the session's keys are changed. Where several commands write, a key is copied before it is changed, and put
@@ -474,7 +478,7 @@ local function make_room(keys, size_bytes)
     return
   end
   local leaving = {}
-  if may_evict then
+  if may_evict == 1 then
     local start, old = 0, nil
     repeat
       old = call('ZRANGE', uses, start, start + AT_ONCE - 1)
@@ -1001,7 +1005,7 @@ end})
 -- The call ------------------------------------------------------------------------------------------------------------
 
 -- From the first call on that may evict, uses are kept; until then they are what versions are.
-if may_evict and not has_had('u') then
+if may_evict == 1 and not has_had('u') then
   have('u')
   change(':uses')
   call('ZUNIONSTORE', uses, 1, versions)

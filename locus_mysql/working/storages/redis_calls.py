@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from struct import Struct
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
@@ -27,7 +28,6 @@ from ..calls import (
     Found,
     Increment,
     Inspect,
-    Limits,
     ListCheckpoints,
     ListKeys,
     Measure,
@@ -54,6 +54,9 @@ Argument: TypeAlias = bytes | str | int
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+#: The first argument, but for the token; see ``redis.lua``.
+_NUMBERS = Struct(">IIBBBBdddddd")
+
 #: Ids that take more characters in a name of a key are replaced by a digest.
 _READABLE = 160
 
@@ -78,11 +81,13 @@ def arguments(call: Call) -> list[Argument]:
     commands = call.commands
     if len(commands) == 1 and isinstance(commands[0], Write) and not call.used:
         variables = commands[0].variables
-        if len(variables) == 1 and variables[0].ttl_us is None and variables[0].likeness == variables[0].value:
-            return [b"W" + _line(call, 1, 1), variables[0].key, variables[0].value]
+        if len(variables) == 1 and variables[0].ttl_us is None:
+            (one,) = variables
+            short: list[Argument] = [_numbers(call, 1, 1, 1), one.key, one.value]
+            return short if one.likeness == one.value else [*short, one.likeness]
     writing = sum(not isinstance(command, READS) for command in commands)
-    line = _line(call, writing, any(isinstance(command, BEGINS) for command in commands))
-    given: list[Argument] = [line, *call.used]
+    numbers = _numbers(call, writing, any(isinstance(command, BEGINS) for command in commands))
+    given: list[Argument] = [numbers, *call.used]
     for command in call.commands:
         kind = type(command)
         given.append(kind.__name__)
@@ -127,17 +132,22 @@ def _reads_one(call: Call) -> bool:
     return isinstance(command, Read) and len(command.keys) == 1
 
 
-def _line(call: Call, writing: int, begins: int) -> bytes:
-    if_stamp = "-" if call.if_stamp is None else call.if_stamp
-    ttl = "-" if call.ttl_us is None else call.ttl_us
-    numbers = f"{writing} {begins:d} {call.renew:d} {len(call.used)} {if_stamp} {ttl} {_numbers_of(call.limits)} "
-    return numbers.encode() + (call.token if writing else b"")
-
-
-@lru_cache(maxsize=256)
-def _numbers_of(limits: Limits) -> str:
-    most = (limits.keys, limits.session_bytes, limits.scratchpad_entries, limits.checkpoints)
-    return f"{' '.join(map(str, most))} {limits.on_full == 'evict':d}"
+def _numbers(call: Call, writing: int, begins: int, short: int = 0) -> bytes:
+    limits = call.limits
+    return _NUMBERS.pack(
+        writing,
+        len(call.used),
+        begins,
+        call.renew,
+        limits.on_full == "evict",
+        short,
+        -1 if call.if_stamp is None else call.if_stamp,
+        -1 if call.ttl_us is None else call.ttl_us,
+        limits.keys,
+        limits.session_bytes,
+        limits.scratchpad_entries,
+        limits.checkpoints,
+    ) + (call.token if writing else b"")
 
 
 def _refusal(call: Call, word: str, details: list[Any]) -> Exception:
