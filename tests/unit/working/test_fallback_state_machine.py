@@ -174,5 +174,5 @@ class Outages(RuleBasedStateMachine):
                 assert reported or not newest, f"{name} {value!r} of process {process} was lost and not reported"
 
 
-Outages.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Outages.TestCase.settings = settings(settings.get_profile("server"))
 TestOutages = Outages.TestCase
