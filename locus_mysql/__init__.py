@@ -19,8 +19,11 @@ if TYPE_CHECKING:
         register,
     )
     from .integrations.locus.memory import MySQLMemory, SyncMySQLMemory
+    from .integrations.locus.working import WorkingMemoryHook, working_memory_tools
     from .memories.store import MemoryStore, SyncMemoryStore
     from .versions.saver import MySQLCheckpointSaver, SyncMySQLCheckpointSaver
+    from .working.memory import SyncWorkingMemory, WorkingMemory
+    from .working.records import TaskState
 
 __version__ = "0.1.0"
 
@@ -38,13 +41,18 @@ _HOMES = {
     "SyncCheckpointStore": ".checkpoints.store",
     "SyncMemoryStore": ".memories.store",
     "SyncMySQLBackend": ".integrations.locus.backend",
-    "ThreadBranched": ".checkpoints.branching",
     "SyncMySQLCheckpointSaver": ".versions.saver",
     "SyncMySQLCheckpointer": ".integrations.locus.checkpointer",
     "SyncMySQLMemory": ".integrations.locus.memory",
+    "SyncWorkingMemory": ".working.memory",
+    "TaskState": ".working.records",
+    "ThreadBranched": ".checkpoints.branching",
+    "WorkingMemory": ".working.memory",
+    "WorkingMemoryHook": ".integrations.locus.working",
     "mysql_checkpointer": ".integrations.locus.checkpointer",
     "register": ".integrations.locus.checkpointer",
     "register_driver": ".drivers.registry",
+    "working_memory_tools": ".integrations.locus.working",
 }
 
 #: What needs the Locus SDK.
@@ -54,8 +62,10 @@ _OF_LOCUS = frozenset(
         "MySQLMemory",
         "SyncMySQLCheckpointer",
         "SyncMySQLMemory",
+        "WorkingMemoryHook",
         "mysql_checkpointer",
         "register",
+        "working_memory_tools",
     }
 )
 
@@ -76,11 +86,16 @@ __all__ = [
     "SyncMySQLCheckpointSaver",
     "SyncMySQLCheckpointer",
     "SyncMySQLMemory",
+    "SyncWorkingMemory",
+    "TaskState",
     "ThreadBranched",
+    "WorkingMemory",
+    "WorkingMemoryHook",
     "__version__",
     "mysql_checkpointer",
     "register",
     "register_driver",
+    "working_memory_tools",
 ]
 
 

@@ -22,11 +22,13 @@ from ..integrations.memu.caring import MemuCaring
 from ..memories.caring import Waste
 from ..memories.store import MemoryProcedures
 from ..versions.saver import SaverOperations
+from ..working import caring as sessions
+from ..working.caring import WorkingCare
 from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, options_of
 from .tables import THREADED, add_family
 
-#: The families that have no checkpoints.
-MEMORIES, MEMU = "memories", "memu"
+#: The families that have no checkpoints of threads.
+MEMORIES, WORKING, MEMU = THREADLESS = "memories", "working", "memu"
 
 
 class Store(Protocol):
@@ -49,13 +51,13 @@ def add_vacuum(parser: argparse.ArgumentParser) -> None:
         "--older-than-days",
         type=float,
         metavar="DAYS",
-        help="of checkpoints; not needed with --family memories or memu",
+        help="of checkpoints; not needed with --family memories, working or memu",
     )
     parser.set_defaults(complain=parser.error)
     add_connection(parser)
     add_tenant(parser)
     add_prefix(parser, "locus_; none for memu")
-    add_family(parser, (*THREADED, MEMORIES, MEMU), scoped=False)
+    add_family(parser, (*THREADED, *THREADLESS), scoped=False)
 
 
 def add_health(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +65,7 @@ def add_health(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
     add_tenant(parser)
     add_prefix(parser, "locus_; none for memu")
-    add_family(parser, (*THREADED, MEMORIES, MEMU), scoped=False)
+    add_family(parser, (*THREADED, *THREADLESS), scoped=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,21 +75,23 @@ class There:
     Args:
         stores: Of checkpoints.
         memories: Of long-term memory.
+        working: Of working memory.
         memu: Of memU's records.
     """
 
     stores: list[Store]
     memories: MemoryProcedures | None
+    working: WorkingCare | None
     memu: MemuCaring | None
 
 
 def vacuum(arguments: argparse.Namespace) -> int:
-    """Remove old checkpoints, and what nobody needs of long-term memory; makes no tables."""
-    if arguments.older_than_days is None and arguments.family not in {MEMORIES, MEMU}:
+    """Remove old checkpoints, and what nobody needs of long-term and working memory; makes no tables."""
+    if arguments.older_than_days is None and arguments.family not in THREADLESS:
         arguments.complain("the following arguments are required: --older-than-days")
     config = MySQLConfig.from_env(**options_of(arguments), ddl_mode="validate")
 
-    async def run() -> tuple[int, list[str], Waste | None, int | None]:
+    async def run() -> tuple[int, list[str], Waste | None, sessions.Waste | None, int | None]:
         async with Database(config) as database:
             engine = database.asynchronous
             removed = 0
@@ -95,18 +99,22 @@ def vacuum(arguments: argparse.Namespace) -> int:
             for store in there.stores:
                 vacuuming = store.vacuum(arguments.older_than_days)
                 removed += await engine.run(vacuuming, store.schema, config.ddl_mode)
-            waste, tokens = None, None
+            waste, swept, tokens = None, None, None
             if (memories := there.memories) is not None:
                 waste = await engine.run(memories.caring.vacuum(config.tenant), memories.schema, config.ddl_mode)
+            if (working := there.working) is not None:
+                swept = await engine.run(working.vacuum(), working.schema, config.ddl_mode)
             if (memu := there.memu) is not None:
                 tokens = await engine.run(memu.vacuum(), memu.schema, config.ddl_mode)
-            return removed, [store.schema.family for store in there.stores], waste, tokens
+            return removed, [store.schema.family for store in there.stores], waste, swept, tokens
 
-    removed, families, waste, tokens = asyncio.run(run())
+    removed, families, waste, swept, tokens = asyncio.run(run())
     if families:
         print(f"Removed {_counted(removed, 'checkpoint')} of {', '.join(families)}.")
     if waste is not None:
         print(f"Removed {_told(waste)} of {MEMORIES}.")
+    if swept is not None:
+        print(f"Removed {_swept(swept)} of {WORKING}.")
     if tokens is not None:
         print(f"Removed {_counted(tokens, 'token')} of writes of {MEMU}.")
     return OK
@@ -139,6 +147,12 @@ def health(arguments: argparse.Namespace) -> int:
                 waste = await engine.run(memories.caring.waste(config.tenant))
                 print(f"items    {items} of tenant {config.tenant!r}, family {memories.schema.family}")
                 print(f"waste    {_told(waste)}")
+            if (working := there.working) is not None:
+                held = await engine.run(working.held(config.tenant), working.schema, config.ddl_mode)
+                swept = await engine.run(working.waste())
+                told = f"{held.sessions} of tenant {config.tenant!r} with {_counted(held.size_bytes, 'byte')}"
+                print(f"sessions {told}, family {WORKING}")
+                print(f"waste    {_swept(swept)}")
             if (memu := there.memu) is not None:
                 records = await engine.run(memu.count(), memu.schema, config.ddl_mode)
                 tokens = await engine.run(memu.tokens())
@@ -157,8 +171,9 @@ async def _there(database: Database, family: str | None) -> There:
     """
     stores: list[Store] = [StoreOperations(database.config, kind) for kind in INFIXES]
     stores.append(SaverOperations(database.config))
-    memories, memu = MemoryProcedures(database.config), MemuCaring(database.config)
-    schemas = [*(store.schema for store in stores), memories.schema, memu.schema]
+    memories, working = MemoryProcedures(database.config), WorkingCare(database.config)
+    memu = MemuCaring(database.config)
+    schemas = [*(store.schema for store in stores), memories.schema, working.schema, memu.schema]
     asked = [schema for schema in schemas if family in {None, schema.family}]
     there = []
     for schema in asked:
@@ -175,6 +190,7 @@ async def _there(database: Database, family: str | None) -> There:
     return There(
         [store for store in stores if store.schema in there],
         memories if memories.schema in there else None,
+        working if working.schema in there else None,
         memu if memu.schema in there else None,
     )
 
@@ -185,6 +201,11 @@ def _told(waste: Waste) -> str:
         f"{_counted(waste.expired, 'expired item')}, embeddings of {_counted(waste.loose, 'missing item')}, "
         f"{_counted(waste.removed, 'mark')} of removed embeddings and {_counted(waste.tokens, 'token')} of writes"
     )
+
+
+def _swept(waste: sessions.Waste) -> str:
+    """What nobody needs of sessions, in words."""
+    return f"{_counted(waste.expired, 'expired session')} and {_counted(waste.tokens, 'token')} of writes"
 
 
 def _counted(count: int, noun: str) -> str:

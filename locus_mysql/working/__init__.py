@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .storages.in_memory import InMemoryStorage
     from .storages.interface import Storage
     from .storages.mysql import MySQLStorage
+    from .storages.redis import RedisStorage
     from .values import MISSING
 
 _HOMES = {
@@ -20,6 +21,7 @@ _HOMES = {
     "InMemoryStorage": ".storages.in_memory",
     "Limits": ".calls",
     "MySQLStorage": ".storages.mysql",
+    "RedisStorage": ".storages.redis",
     "SessionStats": ".records",
     "Storage": ".storages.interface",
     "SyncWorkingMemory": ".memory",
@@ -34,6 +36,7 @@ __all__ = [
     "InMemoryStorage",
     "Limits",
     "MySQLStorage",
+    "RedisStorage",
     "SessionStats",
     "Storage",
     "SyncWorkingMemory",

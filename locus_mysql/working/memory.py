@@ -90,6 +90,9 @@ class WorkingMemory(Session):
     @awaited(SessionProcedures.get_task_state)
     def get_task_state(self) -> None: ...
 
+    @awaited(SessionProcedures.update_task_state)
+    def update_task_state(self) -> None: ...
+
     @awaited(SessionProcedures.append_scratchpad)
     def append_scratchpad(self) -> None: ...
 
@@ -209,6 +212,9 @@ class SyncWorkingMemory(Session):
 
     @blocking(SessionProcedures.get_task_state)
     def get_task_state(self) -> None: ...
+
+    @blocking(SessionProcedures.update_task_state)
+    def update_task_state(self) -> None: ...
 
     @blocking(SessionProcedures.append_scratchpad)
     def append_scratchpad(self) -> None: ...

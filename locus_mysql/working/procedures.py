@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 import uuid
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import replace
+from time import monotonic
 from typing import Any, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel
@@ -19,7 +20,7 @@ from ..database.arguments import (
     check_text,
     check_variable,
 )
-from ..errors import ConfigError, CorruptCheckpoint, InvalidInput
+from ..errors import ConfigError, CorruptCheckpoint, InvalidInput, Unavailable
 from .calls import (
     Address,
     Append,
@@ -44,6 +45,7 @@ from .calls import (
     Remove,
     Reply,
     RestoreCheckpoint,
+    StampMoved,
     Touch,
     Write,
     WriteTask,
@@ -58,6 +60,9 @@ M = TypeVar("M", bound=BaseModel)
 Procedure: TypeAlias = Generator[Call, Reply, T]
 
 LABEL_LIMIT = 1_000
+
+#: So often a change of the task state is made anew because somebody else wrote to the session meanwhile.
+TRIES = 50
 
 
 class SessionProcedures:
@@ -135,8 +140,9 @@ class SessionProcedures:
         if not wanted:
             return {}
         found = yield from self._only("get_many", Read(wanted))
-        self._note_use(found)
-        return {key: decode(found[key].value, f"Variable {key!r}") for key in wanted if key in found}
+        there = [key for key in wanted if key in found]
+        self._note_use(there)
+        return {key: decode(found[key].value, f"Variable {key!r}") for key in there}
 
     def get_all(self) -> Procedure[dict[str, Any]]:
         """All variables, in the order of their keys by code point."""
@@ -205,14 +211,49 @@ class SessionProcedures:
 
     def set_task_state(self, state: TaskState | None) -> Procedure[None]:
         """Keep the state of the task; None removes it."""
-        if not isinstance(state, TaskState | None):
-            raise InvalidInput(f"set_task_state takes a TaskState or None, not {type(state).__name__}.")
-        value = None if state is None else self._encoded(state, "The task state")
-        yield from self._only("set_task_state", WriteTask(value))
+        yield from self._only("set_task_state", self._task("set_task_state takes", state))
 
     def get_task_state(self) -> Procedure[TaskState | None]:
         """The state of the task; None if none is kept."""
-        value = yield from self._only("get_task_state", ReadTask())
+        return self._task_of((yield from self._only("get_task_state", ReadTask())))
+
+    def update_task_state(self, change: Callable[[TaskState | None], TaskState | None]) -> Procedure[TaskState | None]:
+        """Make another task state of the one that is kept. Of changes by several processes none is lost.
+
+        Args:
+            change: Is given the state, or None, and returns another one, or None to remove it; such as
+                ``lambda task: task.advance()``. It is called again if somebody else wrote to the session meanwhile.
+
+        Returns:
+            What it returned.
+
+        Raises:
+            CapacityExceeded: There is no place for it; nothing was changed.
+            Unavailable: The storage did not answer in time, or others wrote each of the 50 times that it was tried.
+        """
+        for _ in range(TRIES):
+            read = yield from self._carried_out(self._call("update_task_state", ReadTask()))
+            before = self._task_of(cast("bytes | None", read.results[0]))
+            after = change(before)
+            write = self._task("The function given to update_task_state must return", after)
+            if after == before:
+                return after
+            try:
+                yield from self._carried_out(replace(self._call("update_task_state", write), if_stamp=read.stamp))
+            except StampMoved:
+                continue
+            return after
+        raise Unavailable(
+            f"Others wrote to session {self.address.session_id!r} each of the {TRIES} times that this change of its "
+            "task state was tried. Nothing was changed. Try again."
+        )
+
+    def _task(self, takes: str, state: TaskState | None) -> WriteTask:
+        if not isinstance(state, TaskState | None):
+            raise InvalidInput(f"{takes} a TaskState or None, not {type(state).__name__}.")
+        return WriteTask(None if state is None else self._encoded(state, "The task state"))
+
+    def _task_of(self, value: bytes | None) -> TaskState | None:
         if value is None:
             return None
         try:
@@ -318,8 +359,12 @@ class SessionProcedures:
 
     def _only(self, name: str, command: Command[T]) -> Procedure[T]:
         """The result of a call with one command."""
-        call = self._call(name, command)
-        now = time.monotonic()
+        reply = yield from self._carried_out(self._call(name, command))
+        return cast(T, reply.results[0])
+
+    def _carried_out(self, call: Call) -> Procedure[Reply]:
+        """The reply to a call; what it tells of the session is remembered."""
+        now = monotonic()
         reply = yield call
         with self._lock:
             if call.writes or call.renew:
@@ -328,13 +373,13 @@ class SessionProcedures:
                 self._known_ttl_us = reply.ttl_us if reply.stamp else self._ttl_us
             for key in call.used:
                 self._used.pop(key, None)
-        return cast(T, reply.results[0])
+        return reply
 
     def _call(self, name: str, command: Command[Any]) -> Call:
         with self._lock:
             ttl_us = self._known_ttl_us
             # Kept for an eighth longer than its time, so that most reads need not write: see lifetime_us.
-            renew = ttl_us is not None and time.monotonic() - self._renewed_at > ttl_us / 8_000_000
+            renew = ttl_us is not None and monotonic() - self._renewed_at > ttl_us / 8_000_000
             call = Call(name, self.address, (command,), self.limits, self._ttl_us, renew, (), os.urandom(16))
             if call.writes and self._used:
                 call = Call(

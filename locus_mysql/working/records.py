@@ -47,7 +47,7 @@ class TaskState(BaseModel):
     description: str = ""
     error: str | None = None
     started_at: AwareDatetime | None = None
-    updated_at: Annotated[AwareDatetime, Field(default_factory=lambda: datetime.now(UTC))]
+    updated_at: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
     data: dict[str, JsonValue] = Field(default_factory=dict)
 
     @model_validator(mode="after")

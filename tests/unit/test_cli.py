@@ -27,7 +27,7 @@ class Terminal(io.StringIO):
 def test_schema_prints_statements_that_each_end_with_a_semicolon(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["schema"]) == 0
     statements = capsys.readouterr().out.strip().split(";\n")
-    assert len(statements) == 20
+    assert len(statements) == 25
     assert "CREATE TABLE IF NOT EXISTS `locus_threads`" in statements[0]
     assert "CREATE TABLE IF NOT EXISTS `locus_checkpoints`" in statements[1]
     assert "FULLTEXT KEY words (search_text)\n" in statements[1]

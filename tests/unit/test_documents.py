@@ -95,6 +95,22 @@ def test_the_table_of_options_is_the_signature(name: str, title: str, page: str)
     assert options(title, page) == named
 
 
+@pytest.mark.parametrize("name", ["WorkingMemory", "SyncWorkingMemory"])
+def test_the_table_of_options_of_working_memory_is_the_signature(name: str) -> None:
+    session_id, *others, _ = inspect.signature(getattr(locus_mysql, name)).parameters.values()
+    assert session_id.default is inspect.Parameter.empty
+    named = {item.name: item.default for item in others}
+    assert options("Options of WorkingMemory", "docs/working.md") == named
+
+
+@pytest.mark.parametrize("name", ["WorkingMemory", "SyncWorkingMemory"])
+def test_the_table_of_methods_of_working_memory_is_the_class(name: str) -> None:
+    found = {
+        code(method.strip()) for _, cell in rows(section("Methods", "docs/working.md")) for method in cell.split(",")
+    }
+    assert found == public(getattr(locus_mysql, name)) - {"close", "open", "run", "session_id", "tenant"}
+
+
 @pytest.mark.parametrize("name", sorted(MySQLConfig.model_fields))
 def test_the_docstring_of_the_configuration_names_every_option(name: str) -> None:
     assert re.search(rf"^ +{name}: ", MySQLConfig.__doc__ or "", re.MULTILINE)
@@ -145,9 +161,9 @@ def test_the_table_of_errors_is_all_that_can_be_raised() -> None:
     table = rows(section("Errors", "docs/errors.md"))
     assert {code(name) for name, *_ in table} == raised - groups
     order = [getattr(errors, code(name)) for name, *_ in table]
-    assert [issubclass(error, errors.UsageError) for error in order] == [True] * 7 + [False] * (len(order) - 7)
-    assert [issubclass(error, errors.SetupError) for error in order[7:16]] == [True] * 9
-    assert not any(issubclass(error, errors.SetupError) for error in order[16:])
+    assert [issubclass(error, errors.UsageError) for error in order] == [True] * 8 + [False] * (len(order) - 8)
+    assert [issubclass(error, errors.SetupError) for error in order[8:17]] == [True] * 9
+    assert not any(issubclass(error, errors.SetupError) for error in order[17:])
 
 
 def test_the_extras_are_those_of_the_package() -> None:
@@ -258,7 +274,7 @@ def test_a_public_name_is_documented(name: str) -> None:
         assert not set(undocumented) - set(getattr(value, "model_fields", ()))
 
 
-@pytest.mark.parametrize("name", ["CheckpointStore", "MySQLCheckpointer"])
+@pytest.mark.parametrize("name", ["CheckpointStore", "MySQLCheckpointer", "WorkingMemory"])
 def test_the_main_classes_show_an_example(name: str) -> None:
     assert "```python" in (getattr(locus_mysql, name).__doc__ or "")
 

@@ -13,7 +13,7 @@ import pytest
 import locus_mysql
 
 #: Client libraries and frameworks that only their users should pay for.
-FOREIGN = ("mysql", "pymysql", "aiomysql", "asyncmy", "locus", "langgraph", "langchain_core", "cryptography")
+FOREIGN = ("mysql", "pymysql", "aiomysql", "asyncmy", "locus", "langgraph", "langchain_core", "cryptography", "redis")
 
 #: Names that need Locus.
 OF_LOCUS = {
@@ -21,8 +21,10 @@ OF_LOCUS = {
     "MySQLMemory",
     "SyncMySQLCheckpointer",
     "SyncMySQLMemory",
+    "WorkingMemoryHook",
     "mysql_checkpointer",
     "register",
+    "working_memory_tools",
 }
 
 
@@ -78,6 +80,7 @@ def test_every_public_name_is_there_and_listed() -> None:
         ("MySQLBackend", "SyncMySQLBackend"),
         ("MySQLCheckpointer", "SyncMySQLCheckpointer"),
         ("MySQLCheckpointSaver", "SyncMySQLCheckpointSaver"),
+        ("WorkingMemory", "SyncWorkingMemory"),
     ],
 )
 def test_both_sides_have_the_same_methods_with_the_same_parameters(awaited: str, blocking: str) -> None:

@@ -38,4 +38,5 @@ CHAPTERS: Mapping[str, Chapter] = {
     "agents": Chapter("Locus agents that remember, with a scripted model", "locus", "story"),
     "langgraph": Chapter("a LangGraph graph: interrupted, resumed elsewhere, rewound", "langgraph", "graph_story"),
     "memories": Chapter("facts told in one conversation, used in another, found by likeness", "locus", "memory_story"),
+    "working": Chapter("a session that survives the death of its process, and of its Redis", "locus", "working_story"),
 }

@@ -156,10 +156,8 @@ class CheckpointStatements(WorkingStatements):
         """Make a locked session what it was at a checkpoint, but for its counts."""
         held = (checkpoint_id, checkpoint_id, *key, *key)
         return (
-            Statement(
-                self._text(REMOVE_OTHERS.replace("<held>", HELD)), (*held, *key)
-            ),
-            Statement(self._text(PUT_BACK.replace("<held>", HELD)), (*held, *key)),
+            Statement(self._text(REMOVE_OTHERS.replace("<held>", HELD)), (*held, *key)),
+            Statement(self._text(PUT_BACK.replace("<held>", HELD).replace("<left>", LEFT)), (*held, *key)),
         )
 
     def delete(self, key: SessionKey, checkpoint_id: str) -> Statement:

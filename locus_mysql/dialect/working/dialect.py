@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from ..dialect import Dialect
+from .care import CareStatements
 from .checkpoints import CheckpointStatements
 from .entries import EntryStatements
 from .sessions import SessionStatements
@@ -35,3 +36,8 @@ class WorkingDialect(Dialect):
     def checkpoints(self) -> CheckpointStatements:
         """Making, listing, restoring and deleting checkpoints."""
         return CheckpointStatements(self._tables)
+
+    @cached_property
+    def care(self) -> CareStatements:
+        """Counting sessions, and what nobody needs."""
+        return CareStatements(self._tables)

@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel, SecretStr
 
 from locus_mysql import MySQLConfig
-from locus_mysql.errors import CapacityExceeded, ConfigError, CorruptCheckpoint, InvalidInput, NotFound
+from locus_mysql.errors import CapacityExceeded, ConfigError, CorruptCheckpoint, InvalidInput, NotFound, Unavailable
 from locus_mysql.working import MISSING, InMemoryStorage, SyncWorkingMemory, TaskState, WorkingMemory
 from locus_mysql.working.calls import Address, Call, Limits, Write, WriteTask
 from locus_mysql.working.values import variable
@@ -310,7 +310,7 @@ async def test_variables_expire_at_once_for_every_call(memory: AnyMemory, clock:
 async def test_a_session_lives_for_its_whole_time_after_each_use(
     open_memory: Callable[..., AnyMemory], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("locus_mysql.working.procedures.time.monotonic", lambda: clock.now_us / 1_000_000)
+    monkeypatch.setattr("locus_mysql.working.procedures.monotonic", lambda: clock.now_us / 1_000_000)
     memory = open_memory(session_ttl_seconds=80)
     await memory.set("key", 1)
     for _ in range(20):
@@ -426,4 +426,55 @@ async def test_what_somebody_damaged_is_told(memory: AnyMemory, storage: InMemor
     with pytest.raises(CorruptCheckpoint, match="task state of session 'session'"):
         await memory.get_task_state()
     await memory.set_task_state(None)
+    assert await memory.get_task_state() is None
+
+
+async def test_a_task_state_is_changed_from_what_it_is_when_it_is_written(
+    memory: AnyMemory, storage: InMemoryStorage
+) -> None:
+    others, given = SyncWorkingMemory("session", storage), []
+
+    def change(task: TaskState | None) -> TaskState:
+        given.append(task)
+        if len(given) < 3:
+            others.append_scratchpad("somebody else writes")
+            others.set_task_state(TaskState(task_id="t").start().advance(len(given)))
+        return (task or TaskState(task_id="t")).advance()
+
+    changed = await memory.update_task_state(change)
+    assert [task and task.current_step for task in given] == [None, 1, 2]
+    assert changed.current_step == 3
+    assert await memory.get_task_state() == changed
+
+
+async def test_a_change_of_the_task_state_may_keep_or_remove_it(memory: AnyMemory) -> None:
+    assert await memory.update_task_state(lambda task: task) is None
+    assert await memory.touch() is False  # no session was begun
+    await memory.set_task_state(TaskState(task_id="t"))
+    assert (await memory.update_task_state(lambda task: task)).task_id == "t"
+    assert await memory.update_task_state(lambda _: None) is None
+    assert await memory.get_task_state() is None
+
+
+async def test_a_change_of_the_task_state_that_fails_changes_nothing(memory: AnyMemory) -> None:
+    before = TaskState(task_id="t", total_steps=1).start()
+    await memory.set_task_state(before)
+    with pytest.raises(InvalidInput, match="step 2 of 1"):
+        await memory.update_task_state(lambda task: task.advance(2))
+    with pytest.raises(InvalidInput, match="must return a TaskState or None, not dict"):
+        await memory.update_task_state(lambda _: {"status": "running"})
+    assert await memory.get_task_state() == before
+
+
+async def test_a_change_of_the_task_state_is_given_up_when_others_never_rest(
+    memory: AnyMemory, storage: InMemoryStorage
+) -> None:
+    others = SyncWorkingMemory("session", storage)
+
+    def change(task: TaskState | None) -> TaskState:
+        others.increment("n")
+        return TaskState(task_id="t")
+
+    with pytest.raises(Unavailable, match="Nothing was changed"):
+        await memory.update_task_state(change)
     assert await memory.get_task_state() is None

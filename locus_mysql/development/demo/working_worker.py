@@ -1,0 +1,38 @@
+"""Another process that serves a session.
+
+Started as ``python -m locus_mysql.development.demo.working_worker``. It reads one line of JSON, a `Step`, carries out
+one turn of the agent on MySQL, writes ``{"answer": …}``, and waits to be killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+from typing import Any, TypedDict
+
+from ...config import MySQLConfig
+from ...working.memory import WorkingMemory
+from .working_agents import make_agent
+
+
+class Step(TypedDict):
+    """What the process is asked. It comes through a pipe: an argument would show the password to other users."""
+
+    options: dict[str, Any]
+    session_id: str
+    prompt: str
+
+
+async def take(step: Step) -> None:
+    """Carry out a turn, and tell of it; then do nothing, for good."""
+    memory = WorkingMemory(step["session_id"], MySQLConfig(**step["options"]))
+    result = await make_agent(memory).arun(step["prompt"])
+    print(json.dumps({"answer": str(result.text)}), flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    logging.getLogger("locus").setLevel(logging.ERROR)
+    asyncio.run(take(json.loads(sys.stdin.readline())))

@@ -1,0 +1,316 @@
+"""Working memory in the hands of a Locus agent: `working_memory_tools`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeAlias
+
+from locus.tools.decorator import Tool
+from locus.tools.output import ToolOutput
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.json_schema import SkipJsonSchema
+
+from ...errors import CapacityExceeded, CorruptCheckpoint, InvalidInput, Unavailable, UsageError
+from ...working.memory import SyncWorkingMemory, WorkingMemory
+from ...working.procedures import Procedure, SessionProcedures
+from ...working.records import FINAL, TaskState
+from ...working.values import MISSING
+from .working_prompt import WorkingMemoryHook
+
+__all__ = ["WorkingMemoryHook", "working_memory_tools"]
+
+#: Most characters of what a tool answers with, most keys of a list, and most notes.
+ANSWER_LIMIT, KEYS_LIMIT, NOTES_LIMIT = 16_000, 200, 200
+
+Key: TypeAlias = Annotated[str, Field(description="A short name, such as 'customer' or 'plan/step-2'.")]
+
+
+class Arguments(BaseModel):
+    """What a model gives to a tool."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Remember(Arguments):
+    """Keep a value under a name for this session, in place of what was there. It outlives this process."""
+
+    key: Key
+    value: Annotated[
+        str | int | float | bool | dict[str, Any] | list[Any] | None,
+        Field(description="Any JSON value. Text is kept as it is."),
+    ]
+    ttl_seconds: Annotated[
+        float | SkipJsonSchema[None], Field(description="Forget it by itself after so many seconds.")
+    ] = None
+
+
+class Recall(Arguments):
+    """Read what was kept under a name."""
+
+    key: Key
+
+
+class ListRemembered(Arguments):
+    """List the names under which something is kept."""
+
+    pattern: Annotated[str, Field(description="Only these: * stands for any text, ? for one character.")] = "*"
+
+
+class Forget(Arguments):
+    """Remove what was kept under a name."""
+
+    key: Key
+
+
+class Note(Arguments):
+    """Add a note behind all others: a finding, a decision and why, what to do next. Notes cannot be changed."""
+
+    text: Annotated[str, Field(min_length=1, description="One thought, in whole sentences.")]
+
+
+class ReadNotes(Arguments):
+    """Read the last notes, oldest first."""
+
+    last: Annotated[int, Field(ge=1, le=NOTES_LIMIT, description="How many.")] = 20
+
+
+class BeginTask(Arguments):
+    """Say what you work on, before you begin. A task that is not over must be ended first, with update_task."""
+
+    description: Annotated[str, Field(min_length=1, description="What is to be done, in one sentence.")]
+    total_steps: Annotated[int | SkipJsonSchema[None], Field(ge=1, description="Into how many steps, if you know.")] = (
+        None
+    )
+    task_id: Annotated[
+        str | SkipJsonSchema[None], Field(min_length=1, max_length=512, description="Its name, if it has one.")
+    ] = None
+
+
+class UpdateTask(Arguments):
+    """Say how far you are with the task, after each step and at its end."""
+
+    status: Annotated[
+        Literal["running", "waiting", "completed", "failed", "cancelled"],
+        Field(description="waiting: for a person, or something else; the last three end the task."),
+    ] = "running"
+    steps_done: Annotated[
+        int | SkipJsonSchema[None],
+        Field(ge=0, description="How many more steps are done now; 1 if left out while running."),
+    ] = None
+    description: Annotated[
+        str | SkipJsonSchema[None], Field(description="What is being done now, or is waited for.")
+    ] = None
+    reason: Annotated[
+        str | SkipJsonSchema[None], Field(description="Why it failed or is cancelled; of a failed task needed.")
+    ] = None
+
+
+def working_memory_tools(memory: WorkingMemory | SyncWorkingMemory, *, prefix: str = "") -> list[Tool]:
+    """Tools with which an agent keeps what it has in hand, and finds it again after a crash or in another process.
+
+    They are ``remember``, ``recall``, ``list_remembered`` and ``forget`` for variables, ``note`` and ``read_notes`` for
+    the scratchpad, ``begin_task`` and ``update_task`` for the task state. What cannot be done is told to the model as a
+    failed call, with what to do: the run goes on, even when the storage is away. They may read and write every variable
+    of the session.
+
+    Args:
+        memory: The session. One of an agent's that serves many users must not be shared by them.
+        prefix: Put before the tools' names, where an agent has others of these names.
+
+    Example:
+        ```python
+        memory = WorkingMemory("session-1", "mysql://user:password@localhost/app")
+        agent = Agent(model=model, tools=working_memory_tools(memory), hooks=[WorkingMemoryHook(memory)])
+        result = await agent.arun("Book the trip to Bonn.")
+        await memory.close()
+        ```
+    """
+    bodies = _Bodies(memory.procedures, prefix)
+    return [
+        _tool(memory, f"{prefix}{name}", arguments, body)
+        for name, arguments, body in (
+            ("remember", Remember, bodies.remember),
+            ("recall", Recall, bodies.recall),
+            ("list_remembered", ListRemembered, bodies.list_remembered),
+            ("forget", Forget, bodies.forget),
+            ("note", Note, bodies.note),
+            ("read_notes", ReadNotes, bodies.read_notes),
+            ("begin_task", BeginTask, bodies.begin_task),
+            ("update_task", UpdateTask, bodies.update_task),
+        )
+    ]
+
+
+class _Bodies:
+    """What each tool does, and answers.
+
+    Args:
+        session: The procedures of the session.
+        prefix: Of the tools' names.
+    """
+
+    def __init__(self, session: SessionProcedures, prefix: str) -> None:
+        self._session = session
+        self._prefix = prefix
+
+    def remember(self, given: Remember) -> Procedure[str]:
+        yield from self._session.set(given.key, given.value, given.ttl_seconds)
+        return f"{given.key!r} is kept."
+
+    def recall(self, given: Recall) -> Procedure[str]:
+        value = yield from self._session.get(given.key, MISSING)
+        if value is MISSING:
+            keys = yield from self._session.list_keys()
+            raise InvalidInput(f"Nothing is kept under {given.key!r}. {_listed(keys)}")
+        return _short(json.dumps(value, ensure_ascii=False))
+
+    def list_remembered(self, given: ListRemembered) -> Procedure[str]:
+        return _short(_listed((yield from self._session.list_keys(given.pattern))))
+
+    def forget(self, given: Forget) -> Procedure[str]:
+        gone = yield from self._session.delete(given.key)
+        return f"{given.key!r} is forgotten." if gone else f"Nothing was kept under {given.key!r}."
+
+    def note(self, given: Note) -> Procedure[str]:
+        yield from self._session.append_scratchpad(given.text)
+        return "The note is kept."
+
+    def read_notes(self, given: ReadNotes) -> Procedure[str]:
+        notes = yield from self._session.get_scratchpad(given.last)
+        shown: list[str] = []
+        room = ANSWER_LIMIT
+        for note in reversed(notes):
+            shown.append(_short(json.dumps(note, ensure_ascii=False), room))
+            room -= len(shown[-1]) + 1
+            if room < 100:
+                break
+        left_out = f"{len(notes) - len(shown)} before these are left out, as all are too long.\n"
+        told = "\n".join(reversed(shown))
+        return (left_out if len(shown) < len(notes) else "") + told if notes else "There are no notes."
+
+    def begin_task(self, given: BeginTask) -> Procedure[str]:
+        def change(task: TaskState | None) -> TaskState:
+            if task is not None and task.status not in FINAL:
+                raise InvalidInput(
+                    f"There is a task already: {_told(task)} Go on with it, or end it with {self._prefix}update_task."
+                )
+            begun = TaskState(task_id=given.task_id or "task", total_steps=given.total_steps)
+            return begun.start(given.description)
+
+        return _told((yield from self._session.update_task_state(change)))
+
+    def update_task(self, given: UpdateTask) -> Procedure[str]:
+        def change(task: TaskState | None) -> TaskState:
+            if task is None:
+                raise InvalidInput(f"There is no task yet. Begin one with {self._prefix}begin_task.")
+            return _updated(task, given)
+
+        return _told((yield from self._session.update_task_state(change)))
+
+
+def _updated(task: TaskState, given: UpdateTask) -> TaskState:
+    """A task as a model wants it."""
+    if given.status == "running":
+        steps = 1 if given.steps_done is None else given.steps_done
+        return task.advance(steps, description=given.description)
+    if given.status == "completed":
+        return task.complete(given.description)
+    if given.steps_done:
+        task = task.advance(given.steps_done, description=given.description)
+    if given.status == "waiting":
+        return task.wait(given.description)
+    if given.status == "cancelled":
+        return task.cancel(given.reason)
+    if not given.reason:
+        raise InvalidInput("A failed task needs a reason. Call again, and say why it failed.")
+    return task.fail(given.reason)
+
+
+def _tool(
+    memory: WorkingMemory | SyncWorkingMemory,
+    name: str,
+    arguments: type[Arguments],
+    body: Callable[[Any], Procedure[str]],
+) -> Tool:
+    """A tool that is awaited, or blocks, as its memory does."""
+
+    def fit(given: dict[str, Any]) -> Arguments:
+        try:
+            return arguments.model_validate(given)
+        except ValidationError as error:
+            raise InvalidInput(
+                f"Wrong arguments: {_problems(error)}. Call {name} again with these put right."
+            ) from None
+
+    if isinstance(memory, WorkingMemory):
+
+        async def call_awaited(**given: Any) -> str:
+            try:
+                return await memory.run(body(fit(given)))
+            except (UsageError, CorruptCheckpoint, Unavailable) as error:
+                return _failure(error)
+
+        fn: Callable[..., Any] = call_awaited
+    else:
+
+        def call_blocking(**given: Any) -> str:
+            try:
+                return memory.run(body(fit(given)))
+            except (UsageError, CorruptCheckpoint, Unavailable) as error:
+                return _failure(error)
+
+        fn = call_blocking
+    schema = arguments.model_json_schema()
+    parameters = {
+        "type": "object",
+        "properties": {
+            parameter: {
+                key: value for key, value in one.items() if key != "title" and (key, value) != ("default", None)
+            }
+            for parameter, one in schema.get("properties", {}).items()
+        },
+        "required": schema.get("required", []),
+    }
+    return Tool(name=name, description=schema["description"], parameters=parameters, fn=fn)
+
+
+def _failure(error: Exception) -> ToolOutput:
+    """A failed call, as a model can act on it: it can make room, but not change options, and needs no addresses."""
+    if isinstance(error, CapacityExceeded):
+        told = (
+            f"There is no place: {error.limit} would be {error.used}, and may be {error.allowed}. Nothing was changed. "
+            "Forget what is not needed any more, or keep less."
+        )
+    elif isinstance(error, Unavailable):
+        told = (
+            "Working memory does not answer now, so this may not be kept. Go on without it, and try again later if it "
+            "still matters."
+        )
+    else:
+        told = str(error.args[0] if isinstance(error, KeyError) and error.args else error)
+    return ToolOutput(_short(told), is_error=True)
+
+
+def _told(task: TaskState | None) -> str:
+    if task is None:
+        return "There is no task."
+    steps = f"step {task.current_step}" + (f" of {task.total_steps}" if task.total_steps else "")
+    why = f" ({_short(task.error, 500)})" if task.error else ""
+    return f"Task {task.task_id!r} is {task.status}{why}, {steps}: {_short(task.description, 500)}"
+
+
+def _listed(keys: list[str]) -> str:
+    if not keys:
+        return "Nothing is kept yet."
+    more = f", and {len(keys) - KEYS_LIMIT} more" if len(keys) > KEYS_LIMIT else ""
+    return f"There is: {', '.join(map(repr, keys[:KEYS_LIMIT]))}{more}."
+
+
+def _short(text: str, limit: int = ANSWER_LIMIT) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} characters are left out)"
+
+
+def _problems(error: ValidationError) -> str:
+    found = error.errors(include_input=False, include_url=False, include_context=False)[:3]
+    return "; ".join(f"{'.'.join(map(str, one['loc'])) or 'they'}: {one['msg']}" for one in found)

@@ -1,0 +1,131 @@
+"""Working memory in the plainest way: what two processes may see of one session, with a clock that is moved."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+#: A variable: its value, when it expires, and when it was used last, as a number that rises.
+Plain: TypeAlias = tuple[Any, float | None, int]
+
+
+class Refused(Exception):
+    """What a call is refused with: the name of the error."""
+
+
+@dataclass
+class Held:
+    """What a session holds."""
+
+    variables: dict[str, Plain] = field(default_factory=dict)
+    task: Any = None
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class PlainSession:
+    """One session.
+
+    Args:
+        max_keys: Most variables.
+        max_notes: Most notes.
+        max_checkpoints: Checkpoints kept.
+        evicts: Whether variables go when there are too many.
+        ttl_s: Its time to live.
+    """
+
+    max_keys: int
+    max_notes: int
+    max_checkpoints: int
+    evicts: bool
+    ttl_s: float
+    now_s: float = 0.0
+    held: Held = field(default_factory=Held)
+    checkpoints: list[tuple[str, float, Held]] = field(default_factory=list)
+    expires_s: float | None = None  # of the session; None: there is none
+    uses: int = 0
+    #: What each process has read since it last wrote, and when it last renewed the session.
+    read: list[list[str]] = field(default_factory=lambda: [[], []])
+    renewed_s: list[float] = field(default_factory=lambda: [float("-inf")] * 2)
+
+    def reading(self, process: int) -> Held:
+        """What a process reads from."""
+        self._expire()
+        if self.now_s - self.renewed_s[process] > self.ttl_s / 8:
+            self.renewed_s[process] = self.now_s
+            if self.expires_s is not None:
+                self.expires_s = self.now_s + self.ttl_s * 9 / 8
+        return self.held
+
+    def note_use(self, process: int, keys: list[str]) -> None:
+        """A process has read these variables."""
+        for key in keys if self.evicts else ():
+            if key in self.read[process]:
+                self.read[process].remove(key)
+            self.read[process].append(key)
+
+    def writing(self, process: int, *, begins: bool) -> Held | None:
+        """What a process changes; None if there is no session, and none is begun."""
+        self._expire()
+        if self.expires_s is None and not begins:
+            self._wrote(process)
+            return None
+        return copy.deepcopy(self.held)
+
+    def use(self, process: int, held: Held) -> None:
+        """Count what a process has read before what it writes now."""
+        for key in self.read[process]:
+            if key in held.variables:
+                self.uses += 1
+                held.variables[key] = (*held.variables[key][:2], self.uses)
+        self.uses += 1
+
+    def write(self, process: int, held: Held, written: set[str] | frozenset[str] = frozenset()) -> None:
+        """Keep what a process has changed, if it fits.
+
+        Raises:
+            Refused: It does not.
+        """
+        if len(held.notes) > self.max_notes:
+            raise Refused("CapacityExceeded")
+        if self.evicts:
+            leaving = sorted(held.variables.keys() - written, key=lambda key: (held.variables[key][2], key))
+            while leaving and len(held.variables) > self.max_keys:
+                del held.variables[leaving.pop(0)]
+        if len(held.variables) > self.max_keys:
+            raise Refused("CapacityExceeded")
+        self.held = held
+        self.expires_s = self.now_s + self.ttl_s * 9 / 8
+        self._wrote(process)
+
+    def take(self, checkpoint_id: str, held: Held, spared: str | None = None) -> None:
+        """Keep a checkpoint."""
+        self.checkpoints.append((checkpoint_id, self.now_s, copy.deepcopy(held)))
+        while len(self.checkpoints) > self.max_checkpoints:
+            oldest = next((one for one in self.checkpoints[:-1] if one[0] != spared), None)
+            if oldest is None:
+                break
+            self.checkpoints.remove(oldest)
+
+    def end(self, process: int) -> bool:
+        """Remove all."""
+        self._expire()
+        there = self.expires_s is not None
+        self._gone()
+        self._wrote(process)
+        return there
+
+    def _wrote(self, process: int) -> None:
+        self.read[process].clear()
+        self.renewed_s[process] = self.now_s
+
+    def _gone(self) -> None:
+        self.held, self.checkpoints, self.expires_s = Held(), [], None
+
+    def _expire(self) -> None:
+        if self.expires_s is not None and self.expires_s <= self.now_s:
+            self._gone()
+        variables = self.held.variables
+        for key in [key for key, (_, at, _) in variables.items() if at is not None and at <= self.now_s]:
+            del variables[key]
