@@ -18,7 +18,8 @@ from .interface import Condition, MayDegrade, Storage
 from .outages.breaker import Breaker
 from .outages.lines import Lines
 from .outages.mirror import Mirror
-from .outages.serving import AWAY, Ask, Serving, Settings, Step, Steps
+from .outages.serving import Serving
+from .outages.steps import Ask, Settings, Step, Steps
 from .outages.turns import Turn
 from .outages.workers import Workers
 
@@ -320,6 +321,3 @@ def _check_numbers(above_0: dict[str, float], whole: dict[str, int]) -> None:
     for name, number in whole.items():
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
             raise ConfigError(f"{name} must be a whole number of at least 1, not {number!r:.50}.")
-
-
-__all__ = ["AWAY", "FallbackStorage"]
