@@ -18,7 +18,8 @@ from .interface import Condition, MayDegrade, Storage
 from .outages.breaker import Breaker
 from .outages.lines import Lines
 from .outages.mirror import Mirror
-from .outages.serving import AWAY, Ask, Serving, Settings, Step, Steps
+from .outages.serving import Serving
+from .outages.steps import Ask, Settings, Step, Steps
 from .outages.turns import Turn
 from .outages.workers import Workers
 
@@ -83,6 +84,7 @@ class FallbackStorage:
             raise ConfigError(f"jitter must be a number from 0 to below 1, not {jitter!r:.50}.")
         self.primary = primary
         self.fallback: Storage | None = InMemoryStorage() if fallback == "memory" else fallback
+        self._in_memory = fallback == "memory"
         self._settings = Settings(timeout_s, max_pending, max_pending_bytes, fallback is not None, on_lost)
         self._limits = max_sessions, mirror_bytes
         self._breaker = Breaker(first_retry_s, longest_retry_s, jitter, time.monotonic)
@@ -95,6 +97,8 @@ class FallbackStorage:
         self._breaker.begin_in_child()
         self._workers.begin_in_child()
         self._serving = self._begin()
+        if self._in_memory:
+            self.fallback = InMemoryStorage()
 
     def _begin(self) -> Serving:
         max_sessions, mirror_bytes = self._limits
@@ -317,6 +321,3 @@ def _check_numbers(above_0: dict[str, float], whole: dict[str, int]) -> None:
     for name, number in whole.items():
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
             raise ConfigError(f"{name} must be a whole number of at least 1, not {number!r:.50}.")
-
-
-__all__ = ["AWAY", "FallbackStorage"]

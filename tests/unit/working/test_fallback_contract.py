@@ -9,6 +9,7 @@ from locus_mysql.working.storages.fallback import FallbackStorage
 from locus_mysql.working.storages.in_memory import InMemoryStorage
 from locus_mysql.working.testing import CHECKS, Check
 
+from ...thoroughness import FULL
 from .frail import Frail, call
 
 #: Long enough that no busy machine begins an outage.
@@ -39,7 +40,7 @@ def begun(storage: FallbackStorage) -> FallbackStorage:
     return storage
 
 
-STORAGES = pytest.mark.parametrize("make", [up, away, nested], ids=lambda make: make.__name__)
+STORAGES = pytest.mark.parametrize("make", [up, away, *([nested] if FULL else [])], ids=lambda make: make.__name__)
 
 
 @STORAGES

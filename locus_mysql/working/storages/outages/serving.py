@@ -9,12 +9,11 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Generator
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
+from dataclasses import replace
+from typing import Any, TypeVar, cast
 
 from ....engine.logs import WORKING, told
-from ....errors import CapacityExceeded, LocusMySQLError, ReadOnlyServer, Unavailable, UsageError
+from ....errors import CapacityExceeded, LocusMySQLError, Unavailable, UsageError
 from ...calls import (
     Address,
     Append,
@@ -32,7 +31,6 @@ from ...calls import (
     Reply,
     RestoreCheckpoint,
     StampMoved,
-    Touch,
     Variable,
     Versions,
     Write,
@@ -41,62 +39,15 @@ from ...calls import (
 from ...values import likeness
 from ..interface import Condition
 from .breaker import Admission, Breaker
-from .journal import Part
 from .lines import Line, Lines
-from .merging import Look, Ours, as_call, merge
 from .mirror import UNLIMITED, Mirror
-from .turns import Turn
+from .replaying import Replaying, now_us
+from .steps import AWAY, Ask, Settings, Steps, Wait
 
 T = TypeVar("T")
 
-#: What a storage raises that does not answer.
-AWAY: Final = (Unavailable, TimeoutError, ConnectionError, ReadOnlyServer)
-
-#: What is replayed takes longer than a call; the storage has just answered then.
-REPLAY_S = 10.0
-
-#: So often a part is merged anew because others went on writing.
-TRIES = 20
-
 #: So many notes are given to the fallback at a time.
 NOTES_AT_ONCE = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """Make a call; answered with its reply, or the storage's error is raised.
-
-    Args:
-        which: Of which storage.
-        call: The call.
-        timeout_s: Give up after so many seconds: `TimeoutError`.
-    """
-
-    which: Literal["primary", "fallback"]
-    call: Call
-    timeout_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Wait until the turn is taken."""
-
-    turn: Turn
-
-
-Step: TypeAlias = Ask | Wait
-Steps: TypeAlias = Generator[Step, Any, T]
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Options of `FallbackStorage`, as named there."""
-
-    timeout_s: float
-    max_pending: int
-    max_pending_bytes: int
-    serves: bool
-    on_lost: Callable[[Address, tuple[str, ...]], None] | None
 
 
 class Serving:
@@ -111,6 +62,7 @@ class Serving:
 
     def __init__(self, settings: Settings, breaker: Breaker, mirror: Mirror, lines: Lines) -> None:
         self.settings, self.breaker, self.mirror, self.lines = settings, breaker, mirror, lines
+        self._replaying = Replaying(settings, mirror, lines)
         self._lock = threading.Lock()
 
     def serve(self, call: Call) -> Steps[Reply]:
@@ -207,6 +159,7 @@ class Serving:
     def _learn(self, line: Line, call: Call, reply: Reply) -> list[Command[Any]]:
         with self._lock:
             gone = not reply.stamp and line.in_flight < 2
+            line.answered_us = time.time_ns() // 1_000
             line.ours.seen = 0 if gone else max(line.ours.seen, reply.stamp)
             if not self.settings.serves:
                 return []
@@ -247,7 +200,7 @@ class Serving:
         line.stood_in = reply.stamp
         line.made.update(c.checkpoint_id for c in call.commands if isinstance(c, CreateCheckpoint))
         line.made.update(c.undo_id for c in call.commands if isinstance(c, RestoreCheckpoint))
-        line.journal.note(call, reply, _now_us(), uncertain=failure is not None)
+        line.journal.note(call, reply, now_us(), uncertain=failure is not None)
         self.lines.count(line)
         with self._lock:
             self.mirror.learn(call, reply, lambda _: False)
@@ -257,7 +210,7 @@ class Serving:
                 with contextlib.suppress(*AWAY):
                     found: Reply = yield Ask("fallback", Call("ttl", call.address, (Read((key,)),)))
                     left = cast("dict[str, Found]", found.results[0]).get(key)
-                    line.journal.expires(key, None if left is None else left.left_us, _now_us())
+                    line.journal.expires(key, None if left is None else left.left_us, now_us())
 
     def _check(self, line: Line, call: Call) -> None:
         """Raise if what a call writes cannot be remembered, or needs what only the primary has."""
@@ -279,12 +232,19 @@ class Serving:
                 raise CapacityExceeded(limit, used, allowed, call.address.session_id)
 
     def _seed(self, line: Line, call: Call) -> Steps[None]:
-        """Give the fallback what is known of a session, and missing there."""
-        known = self.mirror.known(line.address)
-        if not (known.variables or known.notes or known.task):
-            return
+        """Give the fallback what is known of a session.
+
+        What it holds is of this outage if somebody wrote there since the primary last answered this process: then only
+        what is missing is added. Else it is of an outage before, and removed.
+        """
         look: Reply = yield Ask("fallback", Call("seed", line.address, (Inspect(),)))
         versions = cast(Versions, look.results[0])
+        if 0 < look.stamp < line.answered_us:
+            ending = Call("seed", line.address, (End(),), token=os.urandom(16), if_stamp=look.stamp)
+            with contextlib.suppress(StampMoved):
+                yield Ask("fallback", ending)
+                versions = Versions({})
+        known = self.mirror.known(line.address)
         commands: list[Command[Any]] = []
         variables = tuple(
             Variable(key, found.value, likeness(found.value), found.left_us)
@@ -327,6 +287,11 @@ class Serving:
         finally:
             line.turn.give()
 
+    def _replay(self, line: Line) -> Steps[bool]:
+        """Write what waited; whether it is all there. This call has the turn."""
+        outages = self.breaker.outages
+        return self._replaying.replay(line, lambda error: self._failed(outages, error))
+
     def _replay_another(self, line: Line) -> Steps[None]:
         """Replay a session that may have no further calls."""
         other = self.lines.next_waiting()
@@ -338,113 +303,6 @@ class Serving:
                     yield from self._replay(other)
         finally:
             other.turn.give()
-
-    def _replay(self, line: Line) -> Steps[bool]:
-        """Write what waited to the primary; whether it is all there, and the primary serves the session again.
-
-        The caller has the turn.
-        """
-        outages = self.breaker.outages
-        lost: list[str] = []
-        stamp = 0
-        try:
-            while line.journal.parts:
-                stamp = yield from self._replay_part(line, line.journal.parts[0], lost)
-        except (*AWAY, StampMoved) as error:
-            if not isinstance(error, StampMoved):
-                self._failed(outages, error)
-            return False
-        finally:
-            self.lines.count(line)
-            self._report(line, lost)
-        yield from self._discard(line)
-        line.online(stamp)
-        return True
-
-    def _replay_part(self, line: Line, part: Part, lost: list[str]) -> Steps[int]:
-        """Write a part; the session's stamp then.
-
-        Raises:
-            StampMoved: Others wrote each time that it was tried.
-        """
-        like = cast(Call, line.like)
-        for _ in range(TRIES):
-            asked = Look.commands(part, line.ours)
-            look = Look.of(asked, (yield Ask("primary", Call("replay", line.address, asked), self.settings.timeout_s)))
-            if not look.stamp and line.ours.seen and not line.told:
-                line.told = True
-                lost.append("the session had ended or expired meanwhile; what was written since begins it anew")
-            relied, again = look.stamp, bool(part.sent)
-            if again:  # if it was carried out, its token is recognised, whatever it relies on
-                relied = look.stamp if line.ours.version(look.stamp) else line.ours.seen
-            else:
-                merged = merge(part, look, line.ours, _now_us())
-                part.lost, part.sent = merged.lost, tuple(merged.commands)
-                if merged.lost_keys:
-                    self.mirror.do(like, Remove(tuple(merged.lost_keys)))
-                if not part.sent and part.risky:  # what may still arrive finds its token used
-                    part.sent = (Touch(),)
-            commands = part.sent
-            try:
-                reply = Reply((), look.stamp)
-                if commands:
-                    part.risky = True
-                    replay = as_call(commands, like, part.token, relied)
-                    reply = yield Ask("primary", replay, max(REPLAY_S, self.settings.timeout_s))
-            except StampMoved:
-                part.sent = ()  # it was not carried out
-                continue
-            except UsageError as refused:
-                self._refused(line, part, refused, lost)
-                return look.stamp
-            if End() in commands:
-                line.ours = Ours()
-            elif again:
-                line.ours.may_be(part, reply)
-                if isinstance(commands[0], CompareAndSet) and reply.results[0] is False:
-                    lost.append(f"variable {commands[0].variable.key!r}: it was not what compare_and_set expected")
-            elif reply.stamp > look.stamp:
-                line.ours.spans.append((look.stamp, reply.stamp))
-            lost += part.lost
-            line.journal.done(part)
-            return reply.stamp
-        raise StampMoved
-
-    def _refused(self, line: Line, part: Part, refused: UsageError, lost: list[str]) -> None:
-        """The primary refuses a part: its entries are tried one by one, and what is refused then is reported."""
-        if len(part.entries) > 1:
-            line.journal.split(part)
-            return
-        entry = part.entries[0]
-        what = type(entry.command).__name__ if entry.key is None else f"variable {entry.key!r}"
-        lost.append(f"{what}: refused with {type(refused).__name__}")
-        line.journal.done(part)
-
-    def _report(self, line: Line, lost: list[str]) -> None:
-        if not lost:
-            return
-        line.lost.extend(lost)
-        WORKING.warning(
-            "%d things that were written while the primary storage of working memory was away were not written to it, "
-            "as others had written meanwhile; stats().lost of the session tells which",
-            len(lost),
-        )
-        if self.settings.on_lost is not None:
-            try:
-                self.settings.on_lost(line.address, tuple(lost))
-            except Exception:
-                WORKING.warning("on_lost failed", exc_info=True)
-
-    def _discard(self, line: Line) -> Steps[None]:
-        """Remove the session from the fallback, where it would be old in the next outage, unless others use it."""
-        if line.stood_in:
-            ending = Call("discard", line.address, (End(),), token=os.urandom(16), if_stamp=line.stood_in)
-            with contextlib.suppress(StampMoved, *AWAY):
-                yield Ask("fallback", ending)
-
-
-def _now_us() -> int:
-    return time.monotonic_ns() // 1_000
 
 
 def _size(call: Call) -> tuple[int, int]:
