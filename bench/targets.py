@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from . import graphs, memories
+from . import graphs, memories, working
 from .contestants import BUILT_IN, OURS, OURS_BLOCKING, POSTGRESQL, REDIS
 from .floor import floor_of
 from .markdown import markdown_table
@@ -218,6 +218,49 @@ def _of_memories() -> Iterator[Target]:
         yield Target("recall@10 of a cold search", among, "≥", 0.99, recall(among), memories.PAGE)
 
 
+def _of_working() -> Iterator[Target]:
+    """What is wanted of working memory."""
+    ours = [
+        *(f"MySQL, {driver}" for driver in working.AWAITED),
+        *(f"MySQL, {driver}, blocking" for driver in working.BLOCKING),
+        working.REDIS,
+    ]
+    for name in ours:
+        for what, wanted in ((working.GET, 1.5), (working.SET, 2)):
+            yield Target(f"{what}, of the bare one", name, "≤", wanted, of_bare(what, name), working.PAGE)
+            yield Target(f"{what}, p95 in ms, alone", name, "≤", 5, slowest_alone(what, name), working.PAGE)
+            case = f"{name}, {working.SESSIONS} sessions"
+            yield Target(f"{what}, p95 in ms, at once", case, "≤", 5, p95_at_once(what, name), working.PAGE)
+    case = "10 of 1,000 variables changed"
+    yield Target("a session, times what a checkpoint writes", case, "≥", 20, checkpoint_share, working.PAGE)
+
+
+def of_bare(what: str, name: str) -> Callable[[Results], float]:
+    """The most that a median of working memory is of that of the bare call, of all sizes."""
+
+    def read(results: Results) -> float:
+        sizes = results["working"]["sizes"].values()
+        return max(one[name][what]["p50"] / one[working.bare_of(name)][what]["p50"] for one in sizes)
+
+    return read
+
+
+def slowest_alone(what: str, name: str) -> Callable[[Results], float]:
+    """The highest 95th percentile of all sizes, in milliseconds."""
+    return lambda results: max(one[name][what]["p95"] for one in results["working"]["sizes"].values())
+
+
+def p95_at_once(what: str, name: str) -> Callable[[Results], float]:
+    """The 95th percentile with many sessions at once, in milliseconds."""
+    return lambda results: results["working"]["at_once"][name][what]["p95"]
+
+
+def checkpoint_share(results: Results) -> float:
+    """How often what a checkpoint writes goes into its session."""
+    written = results["working"]["checkpoint_bytes"]
+    return written["session"] / written["checkpoint"]
+
+
 TARGETS: tuple[Target, ...] = (
     *_by_size(
         "save, times faster than Locus' built-in",
@@ -283,6 +326,7 @@ TARGETS: tuple[Target, ...] = (
     Target("retried saves, but for lock waits", "1 to 128 conversations", "≤", 0, over_all("retries")),
     *_of_graphs(),
     *_of_memories(),
+    *_of_working(),
     Target("bytes per known thread", "10,000 threads", "≤", 2048, bytes_per_known_thread),
 )
 

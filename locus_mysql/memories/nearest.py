@@ -27,6 +27,9 @@ from .writing import ItemKey
 #: A cold search ranks this many, the nearest by signs, by their codes; or so many for each item wanted.
 RERANKED, RERANKED_FOR_EACH = 1_000, 4
 
+#: A range of more embeddings than this is searched in memory from the second time on.
+FEW = 500
+
 #: By codes, so many are compared exactly at first, and so many for each item wanted; or fewer if codes tell enough.
 CANDIDATES, CANDIDATES_FOR_EACH = 16, 4
 
@@ -91,20 +94,23 @@ class NearestOperations:
             return Hits()
         key = (tenant, where.path, where.exact)
         known = self._cache.get(key)
+        loads = known is None and (exact or self._cache.was_large(key))
+        cold = (tenant, where, query, condition, wanted, min_score)
         hits: list[MemoryHit] = []
-        if condition.sql or (known is None and not exact):  # few may fulfil a condition: then those are ranked, not all
-            hits, complete = yield from self._cold(tenant, where, query, condition, wanted, min_score)
+        complete = False
+        if condition.sql or (known is None and not loads):  # few may fulfil a condition: then those are ranked, not all
+            hits, complete = yield from self._cold(*cold)
             if complete:
                 return Hits(hits)
         self.counters.look_up(CODES, hit=known is not None)
-        if known is None and not exact and not self._cache.was_large(key):
-            return Hits(hits, exact=False)
-        if known is None:
+        if loads:
             known = yield from self._load(tenant, where, len(query.values), keep=True, must=exact)
-            if known is None:
-                return Hits(hits, exact=False)
-        else:  # searched repeatedly
+            if known is None and not condition.sql:  # they do not fit
+                hits, complete = yield from self._cold(*cold)
+        elif known is not None:  # searched repeatedly
             self._keep_embeddings(known)
+        if known is None:
+            return Hits(hits, exact=complete)
         hits = yield from self._warm(tenant, where, known, query, condition, wanted, min_score)
         return Hits(hits)
 
@@ -129,6 +135,8 @@ class NearestOperations:
             if complete or len({row[:2] for row in found.rows}) >= wanted:
                 break
             asked *= 4  # the nearest are embeddings of few items
+        if not complete or (len(found.rows) > FEW and not condition.sql):
+            self._cache.found_large((tenant, where.path, where.exact))
         table = CodeTable(len(query.values))
         table.fill(_coded(found.rows))
         candidates = table.best(query)

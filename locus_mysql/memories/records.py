@@ -59,8 +59,7 @@ class Hits(list[MemoryHit]):
     Args:
         hits: The hits.
         exact: Whether they are certain to be the best. A search by meaning that has not seen its namespaces before,
-            and finds more than a few hundred embeddings there, compares signs first, and misses one
-            of ten now and then.
+            and finds a thousand embeddings or more there, compares signs first, and may miss one now and then.
     """
 
     def __init__(self, hits: Iterable[MemoryHit] = (), *, exact: bool = True) -> None:

@@ -108,7 +108,7 @@ def store(encoded: Encoded | Grown, before: Value | None, body_before: Body | No
     if 2 * kept < body.length:
         return _whole(kind, front, body, back, new_part)
     chain = (*before.chain[: base + 1], Link(new_part, kept, body.length))
-    return NewPart(Stored(kind, front, back, position, body.digest, chain), body, body.tail(kept))
+    return NewPart(Stored(kind, front, back, position, body.digest, chain), body, body.cut(kept, body.length))
 
 
 def seen_bytes(chain: tuple[Link, ...], index: int) -> int:

@@ -33,12 +33,14 @@ class Parts:
     Args:
         sealed: Parts by number, as they stand in their table.
         opened: Parts by number, unsealed.
-        bodies: Bodies at hand by the numbers of the parts they are made of.
+        bodies: Bodies at hand by the parts they are made of.
+        held: For parts by number, a body at hand that holds them, and where.
     """
 
     sealed: dict[int, bytes] = field(default_factory=dict)
     opened: dict[int, bytes | memoryview] = field(default_factory=dict)
-    bodies: dict[tuple[Link, ...], bytes] = field(default_factory=dict)
+    bodies: dict[tuple[Link, ...], Body] = field(default_factory=dict)
+    held: dict[int, tuple[Body, Link]] = field(default_factory=dict)
 
     def know(self, values: Mapping[str, Held], bodies: Mapping[str, Body]) -> list[int]:
         """Take note of bodies at hand; returns the parts that need not be read, as a body holds them whole."""
@@ -46,15 +48,14 @@ class Parts:
         for name, body in bodies.items():
             value = values[name].value
             if isinstance(value, Stored):
-                self.bodies[value.chain] = whole = body.data
-                data = memoryview(whole)
+                self.bodies[value.chain] = body
                 for index, link in enumerate(value.chain):
                     if seen_bytes(value.chain, index) >= link.length:
-                        self.opened[link.part] = data[link.start : link.length]
+                        self.held[link.part] = body, link
                         numbers.append(link.part)
         return numbers
 
-    def body(self, value: Stored) -> bytes:
+    def body(self, value: Stored) -> Body:
         """The body of a value.
 
         Raises:
@@ -72,16 +73,19 @@ class Parts:
                 end = link.start
         if end:
             raise CorruptCheckpoint("The parts of a checkpoint do not fit together.")
-        return b"".join(pieces[::-1])
+        return Body(b"".join(pieces[::-1]), digest=value.digest)
 
     def encoded(self, value: Inline | Stored) -> Encoded:
         """A value put together."""
         if isinstance(value, Inline):
             return value.value
-        return Encoded(value.kind, b"".join((value.front, self.body(value), value.back)))
+        return Encoded(value.kind, b"".join((value.front, *self.body(value).pieces, value.back)))
 
     def _chunk(self, link: Link) -> bytes | memoryview:
         chunk = self.opened.get(link.part)
+        if chunk is None and link.part in self.held:
+            body, place = self.held[link.part]
+            chunk = self.opened[link.part] = body.cut(place.start, place.length)
         if chunk is None:
             if link.part not in self.sealed:
                 raise CorruptCheckpoint(f"Part {link.part} of a checkpoint is gone.")
@@ -121,11 +125,10 @@ class Loading:
         parts = _of_epoch(parts, known, heads)
         version, content = _versions(found.rows, parts)[0]
         head = heads[0]
-        bodies = {
-            name: Body(parts.body(value), digest=value.digest)
-            for name, (_, value) in content.values.items()
-            if isinstance(value, Stored)
-        }
+        bodies = {}
+        for name, (_, value) in content.values.items():
+            if isinstance(value, Stored):
+                bodies[name] = parts.bodies[value.chain] = parts.body(value)
         kept = self._memory.bodies(key, ns_key, content.values)
         base = Base(cast(bytes, head[11]), cast(bytes, head[4]), content.values, {**bodies, **kept})
         self._memory.remember(key, ns_key, base)

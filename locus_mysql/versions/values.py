@@ -129,10 +129,14 @@ class Body:
         first = hashlib.sha256(memoryview(self.data)[:length], usedforsecurity=False)
         return first.digest()[:_DIGEST_BYTES] == digest
 
-    def tail(self, start: int) -> bytes:
-        """The bytes from a place on."""
-        place, start = self._piece_at(start)
-        return b"".join((self.pieces[place][start:], *self.pieces[place + 1 :])) if place < len(self.pieces) else b""
+    def cut(self, start: int, end: int) -> bytes:
+        """The bytes from one place to another."""
+        if start >= end:
+            return b""
+        (first, start), (last, end) = self._piece_at(start), self._piece_at(end - 1)
+        if first == last:
+            return self.pieces[first][start : end + 1]
+        return b"".join((self.pieces[first][start:], *self.pieces[first + 1 : last], self.pieces[last][: end + 1]))
 
     def _piece_at(self, start: int) -> tuple[int, int]:
         """The piece with the byte at a place, and its place in there."""
@@ -140,7 +144,7 @@ class Body:
             if start < len(piece):
                 return place, start
             start -= len(piece)
-        return len(self.pieces), 0
+        raise IndexError(f"The body is {self.length} bytes long.")
 
     def _in_common(self, before: Body) -> int:
         """How many of the first bytes are the other's as well."""

@@ -14,14 +14,14 @@ import pytest
 from locus_mysql.development.local_server import LocalServer
 from locus_mysql.errors import ThreadExists, Unavailable
 
-from ..integration.conftest import EVERY_SIDE, ONE_OF_EACH, MakeConfig, OpenStore
+from ..integration.conftest import EACH_WAY, ONE_OF_EACH, MakeConfig, OpenStore
 from ..integration.proxy import WireProxy
 
 RunSQL = Callable[..., tuple[Any, ...]]
 State = dict[str, Any]
 DEADLINE_S = 180.0
 
-every_side = pytest.mark.parametrize("side", EVERY_SIDE)
+each_way = pytest.mark.parametrize("side", EACH_WAY)
 one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
 pytestmark = pytest.mark.usefixtures("no_housekeeping")
 
@@ -43,7 +43,7 @@ async def until(condition: Callable[[], object], what: str) -> None:
 
 @pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
 @pytest.mark.parametrize(("pipeline", "checkpoint_id"), [(True, None), (True, "same"), (False, "same")])
-@every_side
+@each_way
 async def test_a_save_whose_connection_breaks_at_any_packet_is_carried_out_exactly_once(
     open_store: OpenStore,
     through_proxy: MakeConfig,
@@ -138,7 +138,7 @@ async def test_a_copy_onto_a_thread_that_exists_is_refused_also_after_a_break(
     assert await store.load("destination") == state_of(2)
 
 
-@every_side
+@each_way
 async def test_a_pool_that_died_overnight_is_replaced_at_the_next_call(
     open_store: OpenStore, make_config: MakeConfig, run_sql: RunSQL, database: str, side: str
 ) -> None:
@@ -206,7 +206,7 @@ async def test_savers_go_on_through_a_restart_of_the_server(
 # A server that does not answer
 
 
-@every_side
+@each_way
 async def test_a_server_that_stops_answering_is_unavailable_within_the_timeouts(
     open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
 ) -> None:

@@ -15,7 +15,7 @@ import pytest
 from locus_mysql import MySQLConfig
 from locus_mysql.errors import LocusMySQLError
 
-from ..integration.conftest import EVERY_SIDE, ONE_OF_EACH, MakeConfig, OpenStore
+from ..integration.conftest import EACH_WAY, EVERY_SIDE, ONE_OF_EACH, MakeConfig, OpenStore
 from ..integration.connecting import connect
 from ..integration.proxy import WireProxy
 from ..unit.drivers.answers import Done, Refused, encoded
@@ -24,7 +24,8 @@ RunSQL = Callable[..., tuple[Any, ...]]
 DEADLINE_S = 180.0
 STATE = {"messages": [{"content": "hello"}]}
 
-every_side = pytest.mark.parametrize("side", EVERY_SIDE)
+every_side = pytest.mark.parametrize("side", EVERY_SIDE)  # of its library depends how it closes a connection
+each_way = pytest.mark.parametrize("side", EACH_WAY)
 one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
 
 
@@ -36,7 +37,7 @@ async def until(condition: Callable[[], object], what: str) -> None:
         await asyncio.sleep(0.01)
 
 
-@every_side
+@each_way
 async def test_a_load_that_is_answered_without_rows_is_asked_again(
     open_store: OpenStore, proxy: WireProxy, side: str
 ) -> None:
@@ -47,7 +48,7 @@ async def test_a_load_that_is_answered_without_rows_is_asked_again(
     assert await store.load("t") == STATE
 
 
-@every_side
+@each_way
 async def test_a_result_that_comes_late_is_no_other_load_s(open_store: OpenStore, proxy: WireProxy, side: str) -> None:
     store = open_store(side, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", cache_bytes=0)
     for thread in ("one", "two"):
@@ -58,7 +59,7 @@ async def test_a_result_that_comes_late_is_no_other_load_s(open_store: OpenStore
     assert await store.load("one") == {"is": "one"}
 
 
-@every_side
+@each_way
 @pytest.mark.parametrize("errno", [1062, 1048, 1317, 1999, 65535])
 async def test_no_error_number_brings_an_exception_that_is_not_ours(
     open_store: OpenStore, proxy: WireProxy, side: str, errno: int
@@ -77,7 +78,7 @@ async def test_no_error_number_brings_an_exception_that_is_not_ours(
     assert await store.load("t") == STATE
 
 
-@every_side
+@each_way
 async def test_a_save_whose_statement_is_killed_is_carried_out(
     open_store: OpenStore, run_sql: RunSQL, server_dsn: str, database: str, side: str
 ) -> None:

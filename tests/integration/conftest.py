@@ -17,6 +17,7 @@ from locus_mysql.checkpoints import cleaning
 from locus_mysql.config import MySQLConfig
 from locus_mysql.development.local_server import LocalServer
 
+from ..thoroughness import FULL
 from .connecting import connect
 from .drivers_under_test import ASYNC_DRIVERS, SYNC_DRIVERS
 from .kept_schemas import KeptSchemas
@@ -122,6 +123,10 @@ def no_housekeeping(monkeypatch: pytest.MonkeyPatch) -> None:
 
 EVERY_SIDE = tuple(f"{name}-async" for name in ASYNC_DRIVERS) + tuple(f"{name}-sync" for name in SYNC_DRIVERS)
 ONE_OF_EACH = ("mysql-connector-async", "pymysql-sync")
+
+#: One that is awaited, one that blocks and one in a thread: after the login, drivers share all code of these. In full,
+#: every one.
+EACH_WAY = EVERY_SIDE if FULL else ("mysql-connector-async", "mysql-connector-sync", "pymysql-async")
 
 _CLASSES = {
     "store-async": CheckpointStore,

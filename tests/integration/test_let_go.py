@@ -15,7 +15,7 @@ from locus_mysql import CheckpointStore, Database, SyncCheckpointStore
 from .conftest import EVERY_SIDE, MakeConfig, OpenStore
 
 #: More than a server takes by default at once (``max_connections`` is 151).
-REQUESTS = 300
+REQUESTS = 160
 
 Connections = Callable[[], int]
 
@@ -28,7 +28,7 @@ def connections(run_sql: Callable[..., tuple[Any, ...]], database: str) -> Conne
 
 
 async def none_is_left(connections: Connections) -> bool:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while connections():
         if time.monotonic() > deadline:
             return False

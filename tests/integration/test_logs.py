@@ -17,7 +17,7 @@ from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.engine.synchronous import SyncEngine
 from locus_mysql.errors import Unavailable
 
-from .conftest import EVERY_SIDE, ONE_OF_EACH, MakeConfig, OpenStore
+from .conftest import EACH_WAY, ONE_OF_EACH, MakeConfig, OpenStore
 from .proxy import WireProxy
 
 #: Of the user's: none of it may be logged at INFO or above, and the last two nowhere.
@@ -41,7 +41,7 @@ def through(proxy: WireProxy, make_config: MakeConfig, **options: Any) -> Any:
     return make_config(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", **options)
 
 
-@pytest.mark.parametrize("side", EVERY_SIDE)
+@pytest.mark.parametrize("side", EACH_WAY)
 async def test_a_lost_connection_and_the_retry(
     make_config: MakeConfig, open_store: OpenStore, proxy: WireProxy, logged: pytest.LogCaptureFixture, side: str
 ) -> None:
@@ -169,7 +169,7 @@ async def test_a_server_that_takes_no_writes_is_not_well(
     await call(checkpointer.close)
 
 
-@pytest.mark.parametrize("side", EVERY_SIDE)
+@pytest.mark.parametrize("side", EACH_WAY)
 async def test_no_record_holds_what_is_the_users(
     make_config: MakeConfig, open_store: OpenStore, proxy: WireProxy, run_sql: Callable[..., Any], database: str,
     logged: pytest.LogCaptureFixture, side: str,

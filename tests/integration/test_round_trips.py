@@ -9,13 +9,13 @@ import pytest
 
 from locus_mysql import MySQLConfig
 
-from .conftest import EVERY_SIDE, AnyStore, MakeConfig, OpenStore
+from .conftest import EACH_WAY, AnyStore, MakeConfig, OpenStore
 from .proxy import WireProxy
 
 State = dict[str, Any]
 Call = Callable[[AnyStore], Awaitable[Any]]
 
-every_side = pytest.mark.parametrize("side", EVERY_SIDE)
+each_way = pytest.mark.parametrize("side", EACH_WAY)
 pytestmark = pytest.mark.usefixtures("no_housekeeping")
 
 
@@ -81,7 +81,7 @@ async def filled(store: AnyStore) -> AnyStore:
     return store
 
 
-@every_side
+@each_way
 async def test_each_call_of_a_store_is_one_round_trip(
     open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
 ) -> None:
@@ -101,7 +101,7 @@ async def test_each_call_of_a_store_is_one_round_trip(
     assert counts == {**dict.fromkeys(counts, 1), "delete nothing": 2}
 
 
-@every_side
+@each_way
 async def test_a_save_without_an_id_is_one_round_trip(
     open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
 ) -> None:
@@ -111,7 +111,7 @@ async def test_a_save_without_an_id_is_one_round_trip(
     assert counts == [1] * 12
 
 
-@every_side
+@each_way
 async def test_a_store_that_never_saw_a_thread_needs_one_round_trip_too(
     open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
 ) -> None:
@@ -129,7 +129,7 @@ async def test_a_store_that_never_saw_a_thread_needs_one_round_trip_too(
         assert (await round_trips(proxy, call(stranger)))[0] == 1
 
 
-@every_side
+@each_way
 async def test_a_load_after_another_process_saved_is_two_round_trips_at_most(
     open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
 ) -> None:
@@ -142,7 +142,7 @@ async def test_a_load_after_another_process_saved_is_two_round_trips_at_most(
     assert (await round_trips(proxy, store.load("thread")))[0] == 1
 
 
-@every_side
+@each_way
 async def test_where_two_processes_take_turns_each_call_is_one_round_trip(
     open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
 ) -> None:
@@ -158,7 +158,7 @@ async def test_where_two_processes_take_turns_each_call_is_one_round_trip(
     assert max(counts) <= 2
 
 
-@every_side
+@each_way
 async def test_a_save_after_another_process_saved_is_three_round_trips_at_most(
     open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
 ) -> None:
@@ -173,7 +173,7 @@ async def test_a_save_after_another_process_saved_is_three_round_trips_at_most(
     assert await other.load("thread") == state_of(12)
 
 
-@every_side
+@each_way
 async def test_each_call_of_a_backend_is_one_round_trip(
     open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
 ) -> None:
@@ -237,7 +237,7 @@ async def test_an_iteration_of_a_locus_turn_is_one_round_trip(
     assert counts == [1] * len(counts)
 
 
-@every_side
+@each_way
 async def test_the_first_use_makes_the_tables_and_the_next_process_only_looks_at_them(
     open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
 ) -> None:
@@ -250,7 +250,7 @@ async def test_the_first_use_makes_the_tables_and_the_next_process_only_looks_at
     assert all(count <= most for count, most in counts.values()), counts
 
 
-@every_side
+@each_way
 async def test_without_pipeline_each_statement_is_a_round_trip_and_the_outcome_is_the_same(
     open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
 ) -> None:

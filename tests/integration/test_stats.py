@@ -15,7 +15,7 @@ from locus_mysql import CheckpointStore, Database, SyncCheckpointStore
 from locus_mysql.database.stats import Stats
 from locus_mysql.engine.counters import PoolState
 
-from .conftest import EVERY_SIDE, MakeConfig, OpenStore
+from .conftest import EACH_WAY, MakeConfig, OpenStore
 from .proxy import WireProxy
 
 
@@ -26,7 +26,7 @@ def test_nothing_was_done_yet(make_config: MakeConfig) -> None:
         stats.open = 1  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("side", EVERY_SIDE)
+@pytest.mark.parametrize("side", EACH_WAY)
 async def test_round_trips_and_bytes_are_those_on_the_wire(
     make_config: MakeConfig, open_store: OpenStore, proxy: WireProxy, side: str
 ) -> None:
@@ -47,7 +47,7 @@ async def test_round_trips_and_bytes_are_those_on_the_wire(
     assert (after.opened, after.lost, after.retries) == (1, 0, 0)
 
 
-@pytest.mark.parametrize("side", EVERY_SIDE)
+@pytest.mark.parametrize("side", EACH_WAY)
 async def test_the_cache_helps_whoever_wrote_last(make_config: MakeConfig, open_store: OpenStore, side: str) -> None:
     store, other = open_store(side), open_store(side)
     stats = store.store.database.stats
@@ -60,7 +60,7 @@ async def test_the_cache_helps_whoever_wrote_last(make_config: MakeConfig, open_
     assert (stats().cache_hits, stats().cache_misses) == (3, 1)
 
 
-@pytest.mark.parametrize("side", EVERY_SIDE)
+@pytest.mark.parametrize("side", EACH_WAY)
 async def test_a_lost_connection_and_the_retry_are_counted(
     make_config: MakeConfig, open_store: OpenStore, proxy: WireProxy, side: str
 ) -> None:

@@ -80,8 +80,8 @@ SELECT /*+ SET_VAR(sort_buffer_size = <buffer>) */ c.path, c.item_key, c.place, 
                                             AND x.item_key = s.item_key AND x.expires_at > UTC_TIMESTAMP(6)))<filter>
          ORDER BY BIT_COUNT(s.sig ^ %s)
          LIMIT %s) AS best
-  JOIN {codes} c ON c.tenant = %s AND c.path = SUBSTR(best.owner, %s) AND c.item_key = best.item_key
-                AND c.place = best.place
+  LEFT JOIN {codes} c ON c.tenant = %s AND c.path = SUBSTR(best.owner, %s) AND c.item_key = best.item_key
+                     AND c.place = best.place
 """
 #: What MySQL reserves for a row of signs that it sorts, and what it is given for all of them at most.
 _SORTED_BYTES, _SORT_BUFFER_BYTES = 4_600, 1 << 26
@@ -227,7 +227,10 @@ class VectorStatements(MemoryStatements):
         return Statement(self._text(OF_ITEM), (tenant, path, key))
 
     def near(self, tenant: str, where: Range, sig: bytes, condition: Condition, limit: int) -> Statement:
-        """Path, key, place and code of those whose signs agree best with a query's, in any order."""
+        """Path, key, place and code of those whose signs agree best with a query's, in any order.
+
+        Signs without a code, as somebody deleted that by hand, are told by rows of None.
+        """
         text = NEAR.replace("<items>", ITEMS_OF_SIGNS if condition.sql else "").replace("<range>", where.owned("s"))
         text = self._text(text).replace("<buffer>", str(_sort_buffer_bytes(limit))).replace("<filter>", condition.sql)
         at: tuple[Param, ...] = (tenant, path_at(tenant))

@@ -103,6 +103,15 @@ SELECT 1, n.thread_id, NULL, CAST(n.part AS SIGNED), NULL, NULL, NULL, NULL, COA
  WHERE COALESCE(p.chunk, o.chunk) IS NOT NULL
 """
 
+# Of one checkpoint both kinds of writes are found at once: that is a tenth of the statement's time.
+_WRITES_OF_ONE = """
+SELECT IF(w.version_key = k.version_key, 2, 3), w.thread_id, NULL, w.idx, k.version_key, w.task_id, w.channel,
+       w.task_path, w.payload, NULL, NULL, NULL
+  FROM k
+  JOIN {writes} w ON w.tenant = %s AND w.thread_id = k.thread_id
+                 AND w.version_key IN (k.version_key, IF(k.needs = 2, k.parent_key, k.version_key))
+"""
+
 _WRITES = """
 SELECT 2, w.thread_id, NULL, w.idx, w.version_key, w.task_id, w.channel, w.task_path, w.payload, NULL, NULL, NULL
   FROM k
@@ -256,19 +265,21 @@ class LoadingStatements(Statements):
         parts: str,
         known: tuple[bytes, Sequence[int]] | None,
     ) -> Statement:
+        of_one = parts is _PARTS_OF_ONE
         parts_params: list[Param] = [tenant, tenant]
         condition = ""
         if known is not None and known[1]:
             condition = _KNOWN
             what: list[Param] = [known[0], ",".join(map(str, known[1]))]
-            parts_params = [*what, tenant, tenant] if parts is _PARTS_OF_SEVERAL else [tenant, tenant, *what]
+            parts_params = [tenant, tenant, *what] if of_one else [*what, tenant, tenant]
         key = (chosen, parts, condition)
         text = self._reads.get(key)
         if text is None:
-            texts = (_HEADS, parts.replace("<known>", condition), _WRITES, _PARENTS_WRITES)
+            writes = (_WRITES_OF_ONE,) if of_one else (_WRITES, _PARENTS_WRITES)
+            texts = (_HEADS, parts.replace("<known>", condition), *writes)
             text = self._text(_complete("WITH k AS (" + chosen + ")" + " UNION ALL ".join(texts)))
             self._reads[key] = text
-        return Statement(text, (*params, tenant, *parts_params, tenant, tenant))
+        return Statement(text, (*params, tenant, *parts_params, *([tenant] if of_one else [tenant, tenant])))
 
     def base(self, tenant: str, thread_id: str, version_key: bytes) -> Statement:
         """Seq, seq of its parts, payload and epoch of a checkpoint to go on from."""

@@ -76,13 +76,14 @@ SELECT s.affected
  WHERE s.tenant = %s AND s.token = %s
 """
 
-# A write is stored once; a later one of the same task and index is another try of it. Special writes, below 0, are
-# replaced. tokens come first: payload decides nothing, but the marks tell which call wrote what is there.
+# A write is stored once; a later one of the same task and index is another try of it, and changes nothing. Special
+# writes, below 0, are replaced. The marks tell which call wrote what is there.
 INSERT_WRITES = """
 INSERT INTO {writes} (tenant, thread_id, version_key, task_key, idx, task_id, task_path, channel, tokens, payload,
                       created_at)
 VALUES """
 WRITE_VALUES = "(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))"
+KEEP = "ON DUPLICATE KEY UPDATE idx = {writes}.idx"
 KEEP_FIRST = """
 AS new
 ON DUPLICATE KEY UPDATE
@@ -189,7 +190,9 @@ class SavingStatements(Statements):
         for row in rows:
             params += [tenant, thread_id, version_key, row.task_key, row.idx, row.task_id, row.task_path, row.channel]
             params += [token, row.payload]
-        text = self._text(INSERT_WRITES) + f" {values} {self._text(KEEP_LAST if replace else KEEP_FIRST)}"
+        some_replace = any(row.idx < 0 for row in rows)
+        then = KEEP_LAST if replace else KEEP_FIRST if some_replace else KEEP
+        text = self._text(INSERT_WRITES) + f" {values} {self._text(then)}"
         return Statement(text, tuple(params))
 
     def find_written(self, tenant: str, thread_id: str, version_key: bytes, task_key: bytes, token: bytes) -> Statement:

@@ -14,6 +14,9 @@ from .table import CodeTable
 #: The embeddings of a range take at most this part of the bound: 64 MB of 256.
 EMBEDDINGS_SHARE = 4
 
+#: Of so many ranges it is remembered that they are large.
+_LARGE_REMEMBERED = 1_000
+
 #: Tenant, path and whether only that namespace.
 RangeKey: TypeAlias = tuple[str, bytes, bool]
 
@@ -87,14 +90,17 @@ class VectorCache:
             self._shrink()
 
     def was_large(self, key: RangeKey) -> bool:
-        """Whether a range was searched before that was too large for one statement; from then on it was."""
+        """Whether a range is among those that were last found to be large."""
         with self._lock:
-            before = key in self._large
+            return key in self._large
+
+    def found_large(self, key: RangeKey) -> None:
+        """Remember that a range is better searched in memory, if it is searched again."""
+        with self._lock:
             self._large[key] = None
             self._large.move_to_end(key)
-            while len(self._large) > 1_000:
+            while len(self._large) > _LARGE_REMEMBERED:
                 self._large.popitem(last=False)
-            return before
 
     def fits(self, count: int, dims: int) -> bool:
         """Whether so many codes may be kept."""

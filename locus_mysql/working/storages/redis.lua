@@ -24,44 +24,52 @@
 --
 -- Times are microseconds since 1970 by Redis' clock. They and stamps are below 2^53, which Lua's numbers hold exactly.
 --
--- ARGV: the token; a line of numbers (how many commands write, whether one begins a session, whether to renew, how many
--- variables were read before, if_stamp, the time to live of a new session, the limits: variables, bytes, notes,
--- checkpoints, whether others may go); the keys that were read; and each command's name with its arguments. A number
--- that is absent is "-", a text that is absent is empty.
+-- ARGV: a line of numbers (how many commands write, whether one begins a session, whether to renew, how many variables
+-- were read before, if_stamp, the time to live of a new session, the limits: variables, bytes, notes, checkpoints,
+-- whether others may go) with the token behind it; the keys that were read; and each command's name with its arguments.
+-- A number that is absent is "-", a text that is absent is empty. The two calls that are made most are shorter, as each
+-- argument and each part of a reply takes the client's time: to read one variable is its key alone; to write one that
+-- has neither a time to live nor a likeness of its own is the line with a "W" before it, its key and its value.
 --
 -- The reply: stamp, time to live (-1: none), how many variables were evicted, and the result of each command. If the
--- call was refused, so that nothing was changed, it begins with a word that says why.
+-- call was refused, so that nothing was changed, it begins with a word that says why. Those of the two short calls are
+-- said there.
 
 local call, session = redis.call, KEYS[1]
 local values, expiries = session .. ':values', session .. ':expiries'
 
--- The call that is made most, to read one variable, is answered before all else is even defined.
-if ARGV[2] == '0 0 0 0 - - 0 0 0 0 0' and ARGV[3] == 'Read' and ARGV[4] == '1' and #ARGV == 5 then
+-- To read one variable: a line of stamp, time to live, and the time that the variable has left, and its value behind it
+-- if it is there. That is one text, and what two parts of a reply would take the client is a tenth of the whole call.
+if #ARGV == 1 then
   local state = call('HMGET', session, 'stamp', 'ttl', 'expires', 'had')
   if not state[1] then
-    return {0, -1, 0, {{}, {}, 0}}
+    return '0 - -'
   end
-  local value, expiry, now = call('HGET', values, ARGV[5]), false, 0
+  local value, expiry, left = call('HGET', values, ARGV[1]), false, '-'
   if value and string.find(state[4], 'e', 1, true) then
-    expiry = call('ZSCORE', expiries, ARGV[5])
+    expiry = call('ZSCORE', expiries, ARGV[1])
   end
   if expiry or state[3] ~= '' then
     local clock = call('TIME')
-    now = clock[1] * 1000000 + clock[2]
+    local now = clock[1] * 1000000 + clock[2]
     if state[3] ~= '' and tonumber(state[3]) <= now then
-      return {0, -1, 0, {{}, {}, 0}}
+      return '0 - -'
+    end
+    if expiry then
+      left = string.format('%.0f', expiry - now)
+      value = expiry - now > 0 and value
     end
   end
-  return {tonumber(state[1]), tonumber(state[2]) or -1, 0, {{value}, {expiry}, now}}
+  local line = state[1] .. ' ' .. (state[2] == '' and '-' or state[2]) .. ' ' .. left
+  return value and line .. '\n' .. value or line
 end
 
 local TOLD = 3600000000       -- for how long deletions are told, in microseconds
 local RECOGNISED = 900000     -- for how long a repeated call is recognised, in milliseconds
 local AT_ONCE = 1000          -- how many arguments a command of Redis is given at most
 
-local token = ARGV[1]
-local writing, begins, renews, used, if_stamp, new_ttl, most_keys, most_bytes, most_notes, most_checkpoints, may_evict =
-  string.match(ARGV[2], '^(%d+) (%d) (%d) (%d+) (%S+) (%S+) (%d+) (%d+) (%d+) (%d+) (%d)$')
+local writing, begins, renews, used, if_stamp, new_ttl, most_keys, most_bytes, most_notes, most_checkpoints, may_evict,
+  token = string.match(ARGV[1], '^W?(%d+) (%d) (%d) (%d+) (%S+) (%S+) (%d+) (%d+) (%d+) (%d+) (%d) (.*)$')
 writing, used = tonumber(writing), tonumber(used)
 
 if writing > 0 and token ~= '' then
@@ -86,40 +94,56 @@ if if_stamp ~= '-' and tonumber(if_stamp) ~= (stamp or 0) then
   return {'stamp'}
 end
 
--- The time that a session is kept: an eighth more than its time to live, as in calls.py.
-local function renew()
-  expires = ttl and now + ttl + math.floor(ttl / 8)
+local function has_had(letter)
+  return string.find(had, letter, 1, true)
 end
 
--- The call that is made second most, to write one variable, is carried out here, where it needs nothing special.
-if there and writing == 1 and used == 0 and ARGV[3] == 'Write' and ARGV[4] == '1' and #ARGV == 8 then
-  local key, value = ARGV[5], ARGV[6]
-  local before = call('HSTRLEN', values, key)
-  local more = #value - before
-  local plain = before > 0 and ARGV[7] == '' and ARGV[8] == '' and had == '' and may_evict == '0'
-  if plain and bytes + more <= tonumber(most_bytes) and call('HLEN', values) <= tonumber(most_keys) then
-    stamp = math.max(stamp, now) + 1
-    renew()
-    if not ttl or expires <= kept then
-      call('HSET', values, key, value)
-      call('ZADD', session .. ':versions', stamp, key)
-      call('HSET', session, 'stamp', stamp, 'expires', expires or '', 'bytes', bytes + more)
-      local reply = {stamp, ttl or -1, 0, 0}
-      if token ~= '' then
-        call('SET', session .. ':token:' .. token, cmsgpack.pack(reply), 'PX', RECOGNISED)
-      end
-      return reply
-    end
-    stamp = tonumber(state[1])
+-- To write one variable: a text of stamp and time to live, where there is place, and no key of the session is new.
+local arguments = ARGV
+if string.sub(ARGV[1], 1, 1) == 'W' then
+  local key, value = ARGV[2], ARGV[3]
+  local keys, size_bytes, known = there and call('HLEN', values) or 0, 0, true
+  if keys > 0 then
+    local before = call('HSTRLEN', values, key)
+    known = before > 0 or call('HEXISTS', values, key) == 1
+    size_bytes = bytes + #value - before + (known and 0 or #key)
   end
+  local fits = size_bytes <= tonumber(most_bytes) and keys + (known and 0 or 1) <= tonumber(most_keys)
+  local kept_until = ttl and now + ttl + math.floor(ttl / 8)
+  if keys > 0 and fits and (may_evict == '0' or has_had('u')) and (not ttl or kept_until <= kept) then
+    stamp = math.max(stamp, now) + 1
+    call('HSET', values, key, value)
+    call('ZADD', session .. ':versions', stamp, key)
+    call('HSET', session, 'stamp', stamp, 'expires', kept_until or '', 'bytes', size_bytes)
+    if had ~= '' then
+      if has_had('u') then
+        call('ZADD', session .. ':uses', stamp, key)
+      end
+      if has_had('e') then
+        call('ZREM', expiries, key)
+      end
+      if has_had('l') then
+        call('HDEL', session .. ':likenesses', key)
+      end
+      if has_had('d') then
+        call('ZREM', session .. ':deleted', key)
+      end
+    end
+    local reply = string.format('%.0f %s', stamp, ttl and state[2] or '-')
+    if token ~= '' then
+      call('SET', session .. ':token:' .. token, cmsgpack.pack(reply), 'PX', RECOGNISED)
+    end
+    return reply
+  end
+  arguments = {ARGV[1], 'Write', '1', key, value, '', ''}
 end
 
--- The place in ARGV of what was taken last.
-local place = 2 + used
+-- The place of the argument that was taken last.
+local place = 1 + used
 
 local function take()
   place = place + 1
-  return ARGV[place]
+  return arguments[place]
 end
 
 -- As many arguments as the next one says.
@@ -249,6 +273,11 @@ local NAMES = {
   ':deltas', ':base:values', ':base:likenesses', ':base:versions', ':base:expiries', ':base:notes',
 }
 
+-- Gives the session its whole time again: an eighth more than its time to live, as in calls.py.
+local function renew()
+  expires = ttl and now + ttl + math.floor(ttl / 8)
+end
+
 -- Has Redis keep the session's keys until it expires, and for an eighth longer, so that most calls need not change it.
 -- `changed` are the names of keys that may be new.
 local function keep(changed)
@@ -289,7 +318,7 @@ if writing == 0 then
     keep({})
   end
   local reply = {stamp or 0, ttl or -1, 0}
-  while place < #ARGV do
+  while place < #arguments do
     reply[#reply + 1] = reads[take()]()
   end
   return reply
@@ -305,7 +334,7 @@ if not there and begins == '0' then
     End = function() return 0 end,
   }
   local reply = {0, -1, 0}
-  while place < #ARGV do
+  while place < #arguments do
     local name = take()
     if name == 'RestoreCheckpoint' then
       return {'no_checkpoint', take()}
@@ -326,7 +355,7 @@ local notes_bytes, forgotten, evicted, ended = 0, 0, 0, false
 
 -- Notes that the session has one of the keys that few sessions have, by its first letter.
 local function have(letter)
-  if not string.find(had, letter, 1, true) then
+  if not has_had(letter) then
     had = had .. letter
   end
 end
@@ -397,11 +426,11 @@ local written = {}
 local function wrote(key, likeness)
   change(':versions')
   call('ZADD', versions, stamp, key)
-  if string.find(had, 'u', 1, true) then
+  if has_had('u') then
     change(':uses')
     call('ZADD', uses, stamp, key)
   end
-  if string.find(had, 'd', 1, true) then
+  if has_had('d') then
     change(':deleted')
     call('ZREM', deleted, key)
   end
@@ -409,7 +438,7 @@ local function wrote(key, likeness)
     have('l')
     change(':likenesses')
     call('HSET', likenesses, key, likeness)
-  elseif string.find(had, 'l', 1, true) then
+  elseif has_had('l') then
     change(':likenesses')
     call('HDEL', likenesses, key)
   end
@@ -424,7 +453,7 @@ local function put(key, value, likeness, expiry)
     have('e')
     change(':expiries')
     call('ZADD', expiries, expiry, key)
-  elseif string.find(had, 'e', 1, true) then
+  elseif has_had('e') then
     change(':expiries')
     call('ZREM', expiries, key)
   end
@@ -972,13 +1001,13 @@ end})
 -- The call ------------------------------------------------------------------------------------------------------------
 
 -- From the first call on that may evict, uses are kept; until then they are what versions are.
-if may_evict and not string.find(had, 'u', 1, true) then
+if may_evict and not has_had('u') then
   have('u')
   change(':uses')
   call('ZUNIONSTORE', uses, 1, versions)
 end
 
-local expired = string.find(had, 'e', 1, true) and call('ZRANGEBYSCORE', expiries, '-inf', now) or {}
+local expired = has_had('e') and call('ZRANGEBYSCORE', expiries, '-inf', now) or {}
 for _, key in ipairs(expired) do
   forget(key, tonumber(call('ZSCORE', versions, key)))
 end
@@ -990,7 +1019,7 @@ end
 stamp = math.max(stamp + used, now)
 local used_before = {}
 for number = 1, used do
-  local key = ARGV[2 + number]
+  local key = arguments[1 + number]
   local before = call('ZSCORE', uses, key)
   if before then
     used_before[key] = before
@@ -1000,7 +1029,7 @@ end
 renew()
 
 local reply = {0, -1, 0}
-while place < #ARGV do
+while place < #arguments do
   local name = take()
   if reads[name] then
     reply[#reply + 1] = reads[name]()

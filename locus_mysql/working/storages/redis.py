@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import queue
+import re
 import threading
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -45,7 +47,8 @@ class RedisStorage:
     them, when it is full. A session that expires is removed by Redis itself.
 
     Args:
-        where: A URL (``redis://``, ``rediss://`` or ``unix://``), or a client of redis-py: ``redis.asyncio.Redis``,
+        where: A URL (``redis://``, ``rediss://``, ``unix://``; ``valkey://`` and ``valkeys://`` mean the first two), or
+            a client of redis-py: ``redis.asyncio.Redis``,
             ``redis.Redis``, or either ``RedisCluster``; it must not decode responses. A client that is given serves its
             own side only, and an asynchronous one its own event loop.
         other: A client for the other side, if the first one was given as a client.
@@ -82,14 +85,15 @@ class RedisStorage:
         self._max_connections = max_connections
         self._cluster = cluster
         self._options = options
-        self._url = where if isinstance(where, str) else None
+        # redis-py knows Valkey by the names of Redis only.
+        self._url = re.sub("^valkey(s?)://", r"redis\1://", where) if isinstance(where, str) else None
         self._awaited: Any = None
         self._blocking: Any = None
         self._owns_blocking = self._url is not None
         self._own: WeakKeyDictionary[asyncio.AbstractEventLoop, _Own] = WeakKeyDictionary()
         self._abandoned: list[object] = []
         self._lock = threading.Lock()
-        self._places = threading.BoundedSemaphore(max_connections)
+        self._places = _places(max_connections)
         if self._url is None:
             self._take(where, other)
             given = self._awaited or self._blocking
@@ -127,12 +131,15 @@ class RedisStorage:
         key, given = key_of(self._prefix, call.address), arguments(call)
         if self._url is None:
             return reply_of(call, self._ask_blocking(self._given(self._blocking, "blocking"), key, given))
-        if not self._places.acquire(timeout=self._timeout_s):
-            raise self._no_place()
+        places = self._places
+        try:
+            place = places.get(timeout=self._timeout_s)
+        except queue.Empty:
+            raise self._no_place() from None
         try:
             answer = self._ask_blocking(self._blocking or self._open_blocking(), key, given)
         finally:
-            self._places.release()
+            places.put(place)
         return reply_of(call, answer)
 
     async def sweep(self, limit: int = 1_000) -> int:
@@ -168,7 +175,7 @@ class RedisStorage:
         self._abandoned.append(self._own)
         self._own = WeakKeyDictionary()
         self._lock = threading.Lock()
-        self._places = threading.BoundedSemaphore(self._max_connections)
+        self._places = _places(self._max_connections)
         if self._owns_blocking:
             self._abandoned.append(self._blocking)
             self._blocking = None
@@ -295,6 +302,14 @@ def _library() -> Any:
     import redis.retry
 
     return redis
+
+
+def _places(count: int) -> queue.SimpleQueue[None]:
+    """As a semaphore, which is written in Python and takes ten times as long."""
+    places: queue.SimpleQueue[None] = queue.SimpleQueue()
+    for _ in range(count):
+        places.put(None)
+    return places
 
 
 def _script() -> _Script:

@@ -27,6 +27,7 @@ from ..calls import (
     Found,
     Increment,
     Inspect,
+    Limits,
     ListCheckpoints,
     ListKeys,
     Measure,
@@ -56,9 +57,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Ids that take more characters in a name of a key are replaced by a digest.
 _READABLE = 160
 
-#: The numbers of a call that only reads, and needs no more: see ``redis.lua``.
-_ONLY_READ = "0 0 0 0 - - 0 0 0 0 0"
-
 
 @lru_cache(maxsize=4_096)
 def key_of(prefix: str, address: Address) -> str:
@@ -75,8 +73,16 @@ def key_of(prefix: str, address: Address) -> str:
 
 def arguments(call: Call) -> list[Argument]:
     """What a call is for the script, behind the session's key."""
-    writing = sum(not isinstance(command, READS) for command in call.commands)
-    given: list[Argument] = [call.token if writing else b"", _numbers(call, writing), *call.used]
+    if _reads_one(call):
+        return [call.commands[0].keys[0]]  # type: ignore[attr-defined]
+    commands = call.commands
+    if len(commands) == 1 and isinstance(commands[0], Write) and not call.used:
+        variables = commands[0].variables
+        if len(variables) == 1 and variables[0].ttl_us is None and variables[0].likeness == variables[0].value:
+            return [b"W" + _line(call, 1, 1), variables[0].key, variables[0].value]
+    writing = sum(not isinstance(command, READS) for command in commands)
+    line = _line(call, writing, any(isinstance(command, BEGINS) for command in commands))
+    given: list[Argument] = [line, *call.used]
     for command in call.commands:
         kind = type(command)
         given.append(kind.__name__)
@@ -86,12 +92,20 @@ def arguments(call: Call) -> list[Argument]:
     return given
 
 
-def reply_of(call: Call, answer: list[Any]) -> Reply:
+def reply_of(call: Call, answer: Any) -> Reply:
     """What the script answered.
 
     Raises:
         CapacityExceeded, InvalidInput, NotFound, StampMoved: It refused.
     """
+    if _reads_one(call):
+        line, there, value = answer.partition(b"\n")
+        read_at, ttl, left = line.split()
+        found = {} if not there else {call.commands[0].keys[0]: Found(value, _number(left))}  # type: ignore[attr-defined]
+        return Reply((found,), int(read_at), _number(ttl))
+    if isinstance(answer, bytes):
+        written_at, ttl = answer.split()
+        return Reply((None,), int(written_at), _number(ttl))
     stamp = answer[0]
     if not isinstance(stamp, int):
         raise _refusal(call, stamp.decode(), answer[1:])
@@ -101,16 +115,29 @@ def reply_of(call: Call, answer: list[Any]) -> Reply:
     return Reply(results, stamp, None if answer[1] < 0 else answer[1], answer[2])
 
 
-def _numbers(call: Call, writing: int) -> str:
-    if not writing and call.if_stamp is None:
-        return "0 0 1 0 - - 0 0 0 0 0" if call.renew else _ONLY_READ
-    limits = call.limits
-    return (
-        f"{writing} {any(isinstance(command, BEGINS) for command in call.commands):d} {call.renew:d} {len(call.used)} "
-        f"{'-' if call.if_stamp is None else call.if_stamp} {'-' if call.ttl_us is None else call.ttl_us} "
-        f"{limits.keys} {limits.session_bytes} {limits.scratchpad_entries} {limits.checkpoints} "
-        f"{limits.on_full == 'evict':d}"
-    )
+def _number(text: bytes) -> int | None:
+    return None if text == b"-" else int(text)
+
+
+def _reads_one(call: Call) -> bool:
+    """Whether it only reads one variable."""
+    if len(call.commands) > 1 or call.renew or call.if_stamp is not None:
+        return False
+    command = call.commands[0]
+    return isinstance(command, Read) and len(command.keys) == 1
+
+
+def _line(call: Call, writing: int, begins: int) -> bytes:
+    if_stamp = "-" if call.if_stamp is None else call.if_stamp
+    ttl = "-" if call.ttl_us is None else call.ttl_us
+    numbers = f"{writing} {begins:d} {call.renew:d} {len(call.used)} {if_stamp} {ttl} {_numbers_of(call.limits)} "
+    return numbers.encode() + (call.token if writing else b"")
+
+
+@lru_cache(maxsize=256)
+def _numbers_of(limits: Limits) -> str:
+    most = (limits.keys, limits.session_bytes, limits.scratchpad_entries, limits.checkpoints)
+    return f"{' '.join(map(str, most))} {limits.on_full == 'evict':d}"
 
 
 def _refusal(call: Call, word: str, details: list[Any]) -> Exception:

@@ -10,6 +10,7 @@ import pytest
 
 from locus_mysql import CheckpointStore, MySQLBackend, MySQLConfig, SyncCheckpointStore, SyncMySQLBackend
 
+from ...thoroughness import FULL
 from ..conftest import MakeConfig
 from ..connecting import connect
 from ..soundness import assert_all_sound
@@ -26,6 +27,10 @@ ALL_SIDES = (
     ("mysql-connector", False),
     ("pymysql", False),
 )
+
+#: One that is awaited, one that blocks and one in a thread: after the login, drivers share all code of these. In full,
+#: every one.
+EACH_WAY = ALL_SIDES if FULL else (("mysql-connector", True), ("mysql-connector", False), ("pymysql", True))
 
 
 class Awaitable:

@@ -17,13 +17,13 @@ from locus.memory.backends.mysql import MySQLBackend as BuiltIn
 from locus_mysql import MySQLBackend, MySQLConfig, SyncMySQLBackend
 from locus_mysql.errors import ConfigError
 
-from .conftest import ALL_SIDES, Make, RunSQL, side_name
+from .conftest import EACH_WAY, Make, RunSQL, side_name
 from .test_store import conversation
 
 pytestmark = pytest.mark.kept_tables("current")
 
 
-@pytest.mark.parametrize("side", ALL_SIDES, ids=side_name)
+@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
 async def test_there_is_one_current_state_for_each_id(backend: Any, make_backend: Make) -> None:
     for turn in range(1, 15):
         await backend.save("t", conversation(turn), metadata={"turn": turn})
@@ -145,7 +145,7 @@ async def test_overwriting_leaves_nothing_behind(backend: Any, sql: RunSQL) -> N
     assert size < 400
 
 
-@pytest.mark.parametrize("side", [side for side in ALL_SIDES if side[1]], ids=side_name)
+@pytest.mark.parametrize("side", [side for side in EACH_WAY if side[1]], ids=side_name)
 async def test_locus_adapter_makes_a_checkpointer_of_it(make_backend: Make) -> None:
     adapter = StorageBackendAdapter(make_backend().wrapped)
     assert all(dataclasses.asdict(adapter.capabilities).values())

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.checkpoints.cleaning import SAVES_PER_CLEANING
+from locus_mysql.checkpoints import cleaning
 from locus_mysql.errors import InvalidInput, ThreadExists
 
+from ...thoroughness import FULL
 from ..proxy import WireProxy
-from .conftest import Make, RunSQL
+from .conftest import SIDES, Make, RunSQL, side_name
 from .test_store import conversation
 
 pytestmark = pytest.mark.kept_tables("dicts")
@@ -198,6 +199,7 @@ class TestVacuum:
         assert await store.list_checkpoints("t100") == ["fresh"]
 
     @pytest.mark.slow
+    @pytest.mark.parametrize("side", SIDES if FULL else SIDES[1:], ids=side_name)
     async def test_a_thousand_deleted_ancestors_are_no_hindrance(self, store: Any, age: Age, sql: RunSQL) -> None:
         await store.save("t", {"n": 0}, "first")
         for turn in range(1_100):
@@ -328,13 +330,16 @@ class TestExpiry:
             ("other", "t0"),
         )
 
-    async def test_saves_remove_expired_threads_a_few_at_a_time(self, make_store: Make, sql: RunSQL) -> None:
+    async def test_saves_remove_expired_threads_a_few_at_a_time(
+        self, make_store: Make, sql: RunSQL, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(cleaning, "SAVES_PER_CLEANING", 8)  # instead of 64, for the time that it takes
         store = make_store(ttl_s=600)
         for number in range(30):
             await store.save(f"old{number}", conversation(2))
         sql("UPDATE locus_store_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
         counts = []
-        while (not counts or counts[-1]) and len(counts) < 40 * SAVES_PER_CLEANING:  # fewer once in 10**16 runs
+        while (not counts or counts[-1]) and len(counts) < 40 * 8:  # fewer once in 10**16 runs
             await store.save("t", {"n": len(counts)}, "same")
             ((left,),) = sql("SELECT COUNT(*) FROM locus_store_threads WHERE thread_id LIKE 'old%%'")
             counts.append(left)

@@ -6,11 +6,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pytest
+
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect.statement import Param, Statement
 from locus_mysql.drivers.interface import Result
 from locus_mysql.drivers.registry import find_driver
 
+from ...thoroughness import FULL
 from ..drivers_under_test import ASYNC_DRIVERS, SYNC_DRIVERS
 
 
@@ -78,6 +81,7 @@ WAYS_OF_READING: Sequence[Side] = [
     Side("mysql-connector", awaited=True),
     Side("pymysql", awaited=True),
 ]
+each_way_of_reading = pytest.mark.parametrize("side", SIDES if FULL else WAYS_OF_READING, ids=repr)
 
 
 def wait_until(condition: Callable[[], object], deadline_s: float = 10) -> None:

@@ -13,7 +13,7 @@ from ...unit.drivers.answers import TEXT, Done, Refused, Rows, encoded, framed
 from ..conftest import MakeConfig
 from ..proxy import WireProxy
 from .conftest import Connect
-from .sides import Side
+from .sides import Side, each_way_of_reading
 
 pytestmark = pytest.mark.slow
 
@@ -37,6 +37,7 @@ async def test_a_server_that_drips_ends_with_the_connect_timeout(
     assert time.monotonic() - start < NEVER_S
 
 
+@each_way_of_reading
 @pytest.mark.parametrize("mode", ["DISABLED", "REQUIRED"])
 @pytest.mark.parametrize("pipeline", [True, False])
 async def test_an_answer_that_drips_ends_with_the_read_timeout(
@@ -58,6 +59,7 @@ async def test_an_answer_that_drips_ends_with_the_read_timeout(
     assert line.closed
 
 
+@each_way_of_reading
 @pytest.mark.parametrize(("mode", "read_timeout_s"), [("DISABLED", NEVER_S), ("REQUIRED", LIMIT_S)])
 async def test_a_server_that_reads_nothing_ends_with_the_write_timeout(
     connect: Connect, proxy: WireProxy, mode: str, read_timeout_s: float
@@ -73,6 +75,7 @@ async def test_a_server_that_reads_nothing_ends_with_the_write_timeout(
     assert line.closed
 
 
+@each_way_of_reading
 async def test_a_result_that_comes_late_is_never_the_next_one_s(connect: Connect, proxy: WireProxy) -> None:
     line = await connect(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
     assert await line.value("SELECT 'mine'") == "mine"
@@ -85,6 +88,7 @@ async def test_a_result_that_comes_late_is_never_the_next_one_s(connect: Connect
 READ, WRITE = Statement("SELECT 1"), Statement("SET @mine = 1")
 
 
+@each_way_of_reading
 @pytest.mark.parametrize(
     ("statements", "answer"),
     [
@@ -126,6 +130,7 @@ async def test_an_answer_that_cannot_be_the_statements_drops_the_connection(
     assert line.closed
 
 
+@each_way_of_reading
 async def test_a_ping_that_is_answered_with_rows_drops_the_connection(connect: Connect, proxy: WireProxy) -> None:
     line = await connect(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
     proxy.answer_instead(encoded([WRONG]))

@@ -15,12 +15,9 @@ from hypothesis import strategies as st
 
 from locus_mysql.dialect.statement import Param, Statement
 from locus_mysql.drivers.interface import PacketTooLarge, ServerError
-from tests.thoroughness import FULL
 
 from .conftest import Connect
-from .sides import SIDES, WAYS_OF_READING, Line
-
-each_way_of_reading = pytest.mark.parametrize("side", SIDES if FULL else WAYS_OF_READING, ids=repr)
+from .sides import Line, each_way_of_reading
 
 COLUMNS = {
     "id": ("BIGINT AUTO_INCREMENT PRIMARY KEY", "7", 7),

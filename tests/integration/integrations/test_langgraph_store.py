@@ -27,7 +27,7 @@ from locus_mysql.errors import ConfigError, CorruptCheckpoint, InvalidInput
 from locus_mysql.integrations.langgraph import AsyncMySQLStore, MySQLStore
 from locus_mysql.memory import HashingEmbedder
 
-from ..checkpoints.conftest import ALL_SIDES, SIDES, raw, side_name, sql  # noqa: F401 - fixtures
+from ..checkpoints.conftest import EACH_WAY, SIDES, raw, side_name, sql  # noqa: F401 - fixtures
 from ..conftest import MakeConfig
 
 pytestmark = pytest.mark.kept_tables("memories")
@@ -91,7 +91,7 @@ def store(make_store: Make) -> Any:
     return make_store()
 
 
-@pytest.mark.parametrize("side", ALL_SIDES, ids=side_name)
+@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
 async def test_what_is_put_is_found(store: Any) -> None:
     await store.setup()
     await store.aput(("users", "ada"), "k", {"a": [1, None, "ü"]})

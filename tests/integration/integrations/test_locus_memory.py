@@ -17,7 +17,7 @@ from locus_mysql import MySQLMemory, SyncMySQLMemory
 from locus_mysql.errors import ConfigError, InvalidInput
 from locus_mysql.memories import nearest
 
-from ..checkpoints.conftest import ALL_SIDES, SIDES, raw, side_name, sql  # noqa: F401 - fixtures
+from ..checkpoints.conftest import EACH_WAY, SIDES, raw, side_name, sql  # noqa: F401 - fixtures
 from ..conftest import MakeConfig
 
 pytestmark = pytest.mark.kept_tables("memories")
@@ -88,7 +88,7 @@ def memory(make_memory: Make) -> Any:
     return make_memory(dimension=2)
 
 
-@pytest.mark.parametrize("side", ALL_SIDES, ids=side_name)
+@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
 async def test_what_is_put_is_read_back(memory: Any) -> None:
     await memory.put(ADA, "k", {"a": [1, None]}, {"kind": "fact"})
     assert await memory.get(ADA, "k") == {"a": [1, None]}

@@ -10,7 +10,7 @@ from langgraph.checkpoint.conformance import validate
 from langgraph.checkpoint.conformance.capabilities import Capability
 from langgraph.checkpoint.conformance.initializer import RegisteredCheckpointer
 
-from ..conftest import EVERY_SIDE
+from ..conftest import EACH_WAY
 from .conftest import OpenSaver
 
 #: Tests of each capability in version 0.0.2: fewer would mean that some were not run.
@@ -27,7 +27,7 @@ TESTS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("side", EVERY_SIDE)
+@pytest.mark.parametrize("side", EACH_WAY)
 async def test_every_capability_conforms(open_saver: OpenSaver, side: str) -> None:
     async def factory() -> AsyncGenerator[Any, None]:
         yield open_saver(side)

@@ -31,7 +31,7 @@ from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.errors import CorruptCheckpoint, InvalidInput, ThreadExists, UsageError
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
 
-from ..conftest import EVERY_SIDE, ONE_OF_EACH, MakeConfig
+from ..conftest import EACH_WAY, ONE_OF_EACH, MakeConfig
 from .conftest import OpenSaver
 from .graphs import asking, chat
 
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.kept_tables("versions")
 
 RunSQL = Callable[..., tuple[Any, ...]]
 
-every_side = pytest.mark.parametrize("side", EVERY_SIDE)
+each_way = pytest.mark.parametrize("side", EACH_WAY)
 one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
 
 CONFIG: Any = {"configurable": {"thread_id": "thread", "checkpoint_ns": ""}}
@@ -64,7 +64,7 @@ async def listed(saver: BaseCheckpointSaver[Any], config: Any = CONFIG, **option
     return [found async for found in saver.alist(config, **options)]
 
 
-@every_side
+@each_way
 async def test_values_of_any_kind_come_back_as_they_were(open_saver: OpenSaver, side: str) -> None:
     values: dict[str, Any] = {
         "none": None,
@@ -114,7 +114,7 @@ async def test_the_newest_is_what_was_saved_last_whatever_the_clocks_of_clients(
         assert [found.checkpoint["id"] for found in await listed(reader)] == [behind, ahead]
 
 
-@every_side
+@each_way
 async def test_writes_are_kept_once_and_special_ones_replaced(open_saver: OpenSaver, side: str) -> None:
     saver, other = open_saver(side), open_saver(side)
     stored = await saver.aput(CONFIG, checkpoint({}), {}, {})
@@ -146,7 +146,7 @@ async def test_writes_come_in_the_order_in_which_they_are_applied(open_saver: Op
     ]
 
 
-@every_side
+@each_way
 async def test_writes_may_come_before_their_checkpoint(open_saver: OpenSaver, side: str) -> None:
     saver = open_saver(side)
     content = checkpoint({"a": 1})
@@ -539,7 +539,7 @@ KILLED = """
 
 
 @pytest.mark.slow
-@every_side
+@each_way
 async def test_a_process_killed_between_writes_and_checkpoint_loses_nothing(
     open_saver: OpenSaver, side: str, server_dsn: str, database: str
 ) -> None:

@@ -12,13 +12,13 @@ from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, Tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from ..conftest import EVERY_SIDE, ONE_OF_EACH
+from ..conftest import EACH_WAY, ONE_OF_EACH
 from .conftest import OpenSaver
 from .graphs import asking, chat, fan_out, nested, steps
 
 pytestmark = pytest.mark.kept_tables("versions")
 
-every_side = pytest.mark.parametrize("side", EVERY_SIDE)
+each_way = pytest.mark.parametrize("side", EACH_WAY)
 one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
 durabilities = pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 
@@ -68,7 +68,7 @@ def texts(state: Any) -> list[str]:
     return [message.content for message in values["messages"]]
 
 
-@every_side
+@each_way
 @durabilities
 async def test_a_conversation_goes_on_in_another_process(running: Any, side: str, durability: str) -> None:
     expected: list[str] = []
@@ -108,7 +108,7 @@ async def test_the_history_is_that_of_langgraphs_own_saver(running: Any, side: s
     assert [one.config for one in before] == [one.config for one in whole[4:]]
 
 
-@every_side
+@each_way
 async def test_time_travel_goes_on_from_a_checkpoint_of_the_past(running: Any, side: str) -> None:
     graph = running(chat(), side)
     for turn in range(6):
@@ -125,7 +125,7 @@ async def test_time_travel_goes_on_from_a_checkpoint_of_the_past(running: Any, s
     assert longest == 12, "the other branch is gone"
 
 
-@every_side
+@each_way
 async def test_a_fork_by_update_state_changes_what_follows(running: Any, side: str) -> None:
     graph = running(chat(), side)
     await graph({"messages": [HumanMessage("one " * 100, id="1")]})
@@ -141,7 +141,7 @@ async def test_a_fork_by_update_state_changes_what_follows(running: Any, side: s
     assert texts(found)[0] == "changed"
 
 
-@every_side
+@each_way
 @durabilities
 async def test_a_graph_that_waits_for_a_person_is_resumed_in_another_process(
     running: Any, side: str, durability: str
@@ -158,7 +158,7 @@ async def test_a_graph_that_waits_for_a_person_is_resumed_in_another_process(
     assert (await running(asking(), side).state()).next == ()
 
 
-@every_side
+@each_way
 async def test_graphs_within_graphs_keep_their_own_state(running: Any, side: str) -> None:
     await running(nested(), side)({"messages": [HumanMessage("hello")]})
     state = await running(nested(), side).state(subgraphs=True)
@@ -180,7 +180,7 @@ async def test_a_subgraph_with_memory_of_its_own_remembers_between_calls(running
     assert texts(last).count("Ada is 36") == 2
 
 
-@every_side
+@each_way
 @durabilities
 async def test_tasks_that_run_side_by_side_are_all_kept(running: Any, side: str, durability: str) -> None:
     found = await running(fan_out(), side)({"numbers": list(range(40))}, durability=durability)
@@ -189,7 +189,7 @@ async def test_tasks_that_run_side_by_side_are_all_kept(running: Any, side: str,
     assert state.values["squares"] == [number**2 for number in range(40)]
 
 
-@every_side
+@each_way
 async def test_a_task_that_failed_is_run_again_and_the_others_are_not(running: Any, side: str) -> None:
     runs: dict[str, int] = {"step2": 1}
     with pytest.raises(RuntimeError, match="step2"):

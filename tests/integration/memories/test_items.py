@@ -11,7 +11,7 @@ import pytest
 from locus_mysql.errors import InvalidInput, VersionConflict
 from locus_mysql.memories.puts import Put
 
-from .conftest import ALL_SIDES, Make, side_name
+from .conftest import EACH_WAY, Make, side_name
 
 pytestmark = pytest.mark.kept_tables("memories")
 
@@ -35,7 +35,7 @@ SIBLINGS = [
 ]
 
 
-@pytest.mark.parametrize("side", ALL_SIDES, ids=side_name)
+@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
 async def test_what_is_put_is_read_back(memories: Any) -> None:
     value = {"z": 1, "a": [1.5, None, True, "ü\0'\\\"% %s {x} \U0001d518"], "big": 2**64 + 1, "": {"n": -0.0}}
     assert await memories.put(ADA, "k'%s\\", value, metadata={"m": [1]}) == 1

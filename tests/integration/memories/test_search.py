@@ -18,7 +18,7 @@ from locus_mysql.memories.puts import Put
 from locus_mysql.memories.vectors import coding, scoring, table
 
 from ..proxy import WireProxy
-from .conftest import ALL_SIDES, Make, side_name
+from .conftest import EACH_WAY, Make, side_name
 
 HERE = ("docs", "here")
 
@@ -155,7 +155,7 @@ async def test_without_a_question_the_newest_come_first(memories: Any) -> None:
     assert await memories.search(HERE, limit=0) == []
 
 
-@pytest.mark.parametrize("side", ALL_SIDES, ids=side_name)
+@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
 async def test_words_are_found_at_once_and_scored_by_their_share(memories: Any, make_memories: Make) -> None:
     await memories.put(HERE, "both", {"a": "green", "b": ["tea"]})
     await memories.put(HERE, "one", {"a": "green apples"})
@@ -338,6 +338,76 @@ async def test_repeated_searches_read_no_embeddings_but_what_changed(
     for _ in range(2):
         await search()
     assert await search() == (1, 0)
+
+
+async def test_embeddings_are_kept_a_part_at_a_time(
+    make_memories: Make, proxy: WireProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dims = 800
+    for name, value in (("RERANKED", 5), ("RERANKED_FOR_EACH", 1), ("LACKING_AT_ONCE", 3), ("SPANS_AT_ONCE", 1)):
+        monkeypatch.setattr(nearest, name, value)
+    monkeypatch.setattr(nearest, "READ_BYTES", 10 * 4 * dims)
+    writer = make_memories(dims=dims)
+    reader = make_memories(dims=dims, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
+    random_ = random.Random(5)
+    stored = {f"{n:02}": [random_.gauss(0, 1) for _ in range(dims)] for n in range(32)}
+    await writer.put_batch([Put(("docs", str(int(key) % 2)), key, 0, embedding=stored[key]) for key in stored])
+
+    async def read() -> int:
+        asked = [random_.gauss(0, 1) for _ in range(dims)]
+        ranked = sorted(stored, key=lambda key: -sum(map(mul, asked, stored[key])) / math.hypot(*stored[key]))
+        with proxy.counting() as count:
+            found = await reader.search(("docs",), embedding=asked, limit=1, exact=True)
+        assert found.exact
+        assert [hit.item.key for hit in found] == ranked[:1]
+        return int(count.bytes_received // (4 * dims))
+
+    await read()
+    parts = [await read()]
+    while parts[-1]:
+        assert len(parts) < 9
+        parts.append(await read())
+    assert len(parts) > 2
+    for key in stored:  # more changes than are read by their keys
+        stored[key] = [random_.gauss(0, 1) for _ in range(dims)]
+        await writer.put(("docs", str(int(key) % 2)), key, 0, embedding=stored[key])
+    parts = [await read()]
+    while parts[-1]:
+        assert len(parts) < 9
+        parts.append(await read())
+    assert len(parts) > 2
+
+
+async def test_a_search_is_not_called_exact_because_somebody_deleted_codes(
+    make_memories: Make, sql: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "RERANKED", 5)
+    monkeypatch.setattr(nearest, "RERANKED_FOR_EACH", 1)
+    store = make_memories(dims=3)
+    await store.put_batch([Put(HERE, str(n), n, embedding=[1, n, 0]) for n in range(9)])
+    sql("DELETE FROM locus_memory_codes WHERE item_key = '0'")
+    found = await store.search(HERE, embedding=[1, 0, 0], limit=2)
+    assert not found.exact
+    assert len(found) == 2
+
+
+async def test_a_range_of_more_than_a_few_is_searched_in_memory(
+    make_memories: Make, proxy: WireProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "FEW", 5)
+    store = make_memories(dims=3, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
+    await store.put_batch([Put(HERE, str(n), n, embedding=[1, n, 0]) for n in range(6)])
+    await store.put_batch([Put(("few",), str(n), n, embedding=[1, n, 0]) for n in range(5)])
+
+    async def trips(namespace: tuple[str, ...]) -> int:
+        with proxy.counting() as count:
+            found = await store.search(namespace, embedding=[1, 0, 0], limit=2)
+        assert found.exact
+        assert [hit.item.key for hit in found] == ["0", "1"]
+        return int(count.round_trips)
+
+    assert [await trips(HERE) for _ in range(4)] == [2, 3, 1, 1]
+    assert [await trips(("few",)) for _ in range(4)] == [2, 2, 2, 2]
 
 
 async def test_of_several_embeddings_the_nearest_counts(memories: Any) -> None:

@@ -11,12 +11,12 @@ from pydantic import BaseModel
 
 from locus_mysql.integrations.memu import AsyncMemuDatabase, MemuDatabase
 
-from ..checkpoints.conftest import ALL_SIDES, SIDES, raw, side_name, sql  # noqa: F401 - fixtures
+from ..checkpoints.conftest import EACH_WAY, SIDES, raw, side_name, sql  # noqa: F401 - fixtures
 from ..conftest import MakeConfig
 
 Make: TypeAlias = Callable[..., Any]
 
-__all__ = ["ALL_SIDES", "SIDES", "Make", "UserModel", "side_name"]
+__all__ = ["EACH_WAY", "SIDES", "Make", "UserModel", "side_name"]
 
 
 class UserModel(BaseModel):
@@ -68,7 +68,7 @@ class AnyMemu(Awaited):
 
 @pytest.fixture(params=SIDES, ids=side_name)
 def side(request: pytest.FixtureRequest) -> tuple[str, bool]:
-    """Override with ``parametrize("side", ALL_SIDES, ids=side_name)`` for every driver."""
+    """Override with ``parametrize("side", EACH_WAY, ids=side_name)`` for each way of calling a driver."""
     return request.param
 
 

@@ -15,7 +15,7 @@ from locus_mysql.errors import InvalidInput, NotFound
 from locus_mysql.integrations.memu import MemuDatabase
 
 from . import protocols
-from .conftest import ADA, ALL_SIDES, BOB, AnyMemu, Make, side_name
+from .conftest import ADA, BOB, EACH_WAY, AnyMemu, Make, side_name
 
 #: What might be taken for SQL, a pattern, a path, or another text.
 HOSTILE = (
@@ -39,7 +39,7 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("side", ALL_SIDES, ids=side_name)
+@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
 async def test_the_basic_contract(memu: AnyMemu, make_memu: Make) -> None:
     before = datetime.now(UTC) - timedelta(days=1)
     resource = await memu.resource("https://x/y", ADA, caption="a page", embedding=[0.5, 0.25])

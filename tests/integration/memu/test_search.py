@@ -14,7 +14,7 @@ import pytest
 from locus_mysql.integrations.memu import ranking, searching
 from locus_mysql.memories.vectors import scoring
 
-from .conftest import ADA, ALL_SIDES, BOB, AnyMemu, Make, side_name
+from .conftest import ADA, BOB, EACH_WAY, AnyMemu, Make, side_name
 
 DIMS = 12
 
@@ -82,7 +82,7 @@ async def test_searches_of_one_process_see_what_another_changes(
             assert same(found, expected(query, there, wanted)), turn
 
 
-@pytest.mark.parametrize("side", ALL_SIDES, ids=side_name)
+@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
 async def test_a_scope_never_sees_another_s(memu: AnyMemu) -> None:
     mine = await memu.remember("mine", ADA, [0.1, 1.0])
     for user in (BOB, {"user_id": "Ada"}, {"user_id": "ada "}, {"user_id": "ad"}, {"user_id": "%"}):

@@ -13,7 +13,7 @@ import pytest
 from locus_mysql.engine.operation import Batch, Operation, Undone
 from locus_mysql.errors import CheckpointExists, CorruptCheckpoint, InvalidInput, ThreadExists
 
-from ..conftest import EVERY_SIDE, ONE_OF_EACH, AnyStore, MakeConfig
+from ..conftest import EACH_WAY, ONE_OF_EACH, AnyStore, MakeConfig
 from ..proxy import WireProxy
 from .conftest import OpenSaver
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.kept_tables("versions")
 State = dict[str, Any]
 RunSQL = Callable[..., tuple[Any, ...]]
 
-every_side = pytest.mark.parametrize("side", EVERY_SIDE)
+each_way = pytest.mark.parametrize("side", EACH_WAY)
 one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
 
 
@@ -59,7 +59,7 @@ async def carry_out(saver: AnyStore, batch: Batch) -> Any:
     return await running if inspect.isawaitable(running) else running
 
 
-@every_side
+@each_way
 async def test_every_checkpoint_is_kept_and_is_what_was_saved(open_saver: OpenSaver, side: str) -> None:
     saver, other = open_saver(side), open_saver(side)
     began = datetime.now(UTC).replace(microsecond=0)
@@ -81,7 +81,7 @@ async def test_every_checkpoint_is_kept_and_is_what_was_saved(open_saver: OpenSa
     assert await saver.get(thread_id="thread", checkpoint_id="absent") is None
 
 
-@every_side
+@each_way
 async def test_pages_of_history_go_on_where_the_last_ended(open_saver: OpenSaver, side: str) -> None:
     saver = open_saver(side)
     await put_turns(saver, 7)
@@ -95,7 +95,7 @@ async def test_pages_of_history_go_on_where_the_last_ended(open_saver: OpenSaver
     assert len(await saver.list_checkpoints(thread_id="thread")) == 7
 
 
-@every_side
+@each_way
 async def test_the_same_id_is_accepted_with_the_same_content_only(open_saver: OpenSaver, side: str) -> None:
     saver = open_saver(side)
     await put_turns(saver, 2)
@@ -154,7 +154,7 @@ async def test_what_json_cannot_hold_exactly_is_refused(open_saver: OpenSaver, s
     assert await saver.get(thread_id="thread") is None
 
 
-@every_side
+@each_way
 async def test_a_task_s_writes_are_replaced_together(open_saver: OpenSaver, side: str) -> None:
     saver, other = open_saver(side), open_saver(side)
     place = {"thread_id": "thread", "checkpoint_id": "c1"}
@@ -199,7 +199,7 @@ async def test_ids_are_compared_by_code_point(open_saver: OpenSaver, side: str) 
         assert (await saver.get(thread_id="one", checkpoint_id=name))["checkpoint"] == {"number": number}
 
 
-@every_side
+@each_way
 async def test_a_deleted_checkpoint_leaves_the_others_whole(open_saver: OpenSaver, side: str) -> None:
     saver, other = open_saver(side), open_saver(side)
     await put_turns(saver, 20)
@@ -214,7 +214,7 @@ async def test_a_deleted_checkpoint_leaves_the_others_whole(open_saver: OpenSave
     assert (await other.get(thread_id="thread"))["checkpoint"] == state_of(25)
 
 
-@every_side
+@each_way
 async def test_pruning_keeps_the_newest_of_each_namespace(
     open_saver: OpenSaver, side: str, run_sql: RunSQL, database: str
 ) -> None:
@@ -248,7 +248,7 @@ async def put_turns_after(saver: AnyStore, last: int, until: int) -> None:
         )
 
 
-@every_side
+@each_way
 async def test_a_thread_is_deleted_with_all_in_it(
     open_saver: OpenSaver, side: str, run_sql: RunSQL, database: str
 ) -> None:
@@ -290,7 +290,7 @@ async def test_what_another_process_made_anew_is_never_mixed_with_what_was_there
     assert (await other.get(thread_id="thread"))["checkpoint"] == state_of(14)
 
 
-@every_side
+@each_way
 async def test_a_copy_has_everything_and_a_life_of_its_own(open_saver: OpenSaver, side: str) -> None:
     saver, other = open_saver(side), open_saver(side)
     await put_turns(saver, 9)
@@ -436,7 +436,7 @@ async def test_what_another_store_saved_is_refused_not_misread(
         await saver.get(thread_id="thread")
 
 
-@every_side
+@each_way
 async def test_calls_are_one_round_trip(
     open_saver: OpenSaver, through_proxy: MakeConfig, proxy: WireProxy, side: str
 ) -> None:

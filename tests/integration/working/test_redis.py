@@ -422,6 +422,33 @@ async def test_clients_that_are_given_are_used(redis_server: OwnServer, cluster_
         blocking_client.close()
 
 
+@both_sides
+def test_a_cluster_carries_out_every_call(execute: Execute, cluster_server: OwnServer, prefix: str) -> None:
+    """All keys of a session are in one slot, copies and tokens included."""
+    storage = RedisStorage(cluster_server.url, prefix=prefix, timeout_s=60.0, cluster=True)
+    for number in range(10):
+        address = Address("tenant", f"session {number}")
+        evicting = Limits(keys=2, checkpoints=2, on_full="evict")
+        again = call(*EVERYTHING, address=address, ttl_us=HOUR_US)
+        first = execute(storage, again)
+        assert execute(storage, again).results == first.results
+        execute(storage, call(RestoreCheckpoint("c", "undo"), address=address, limits=evicting))
+        execute(storage, call(Write((variable("x"), variable("y"))), address=address, limits=evicting))
+        with pytest.raises(LocusMySQLError):
+            execute(storage, call(Append(b"3"), CreateCheckpoint("undo"), address=address))
+        reply = execute(storage, call(ReadNotes(), ReadAll(), address=address))
+        assert reply.results[0] == [b"1"]
+        assert list(reply.results[1]) == ["x", "y"]  # type: ignore[call-overload]
+        assert execute(storage, call(End(), address=address)).results == (True,)
+    storage.close()
+
+
+def test_valkey_is_named_by_its_own_scheme(valkey_server: OwnServer, prefix: str) -> None:
+    storage = RedisStorage(valkey_server.url.replace("redis://", "valkey://"), prefix=prefix, timeout_s=60.0)
+    assert blocking(storage, call(Increment("n", 1))).results == (1,)
+    storage.close()
+
+
 def test_options_that_cannot_work_are_refused(redis_server: OwnServer) -> None:
     for url in ("mysql://host/0", "redis://:pass/word@host:6379/0", "host:6379"):
         with pytest.raises(ConfigError) as refusal:

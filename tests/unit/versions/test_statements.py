@@ -17,7 +17,7 @@ ROW = VersionRow(b"n", b"v", b"p", "id", "parent", "ns", 1, "[0]", b"t", b"paylo
 #: An argument for each name of a parameter.
 ARGUMENTS: dict[str, Any] = {
     "row": ROW,
-    "rows": (WriteRow(b"k", 0, "t", "p", "c", b"x"), WriteRow(b"k", 1, "t", "p", "c", b"x")),
+    "rows": (WriteRow(b"k", -1, "t", "p", "c", b"x"), WriteRow(b"k", 1, "t", "p", "c", b"x")),
     "in_epoch": True,
     "replace": True,
     "known": (b"epoch", [1024, 2048]),

@@ -71,8 +71,9 @@ def test_bodies_of_pieces_are_compared_cut_and_hashed_as_their_bytes_are(
         same = takewhile(lambda pair: pair[0] == pair[1], zip(whole, before.data, strict=False))
         assert body.shared == len(list(same))
         assert body.digest == hashlib.sha256(whole).digest()[:16]
-        for start in range(len(whole) + 2):
-            assert body.tail(start) == whole[start:]
+        for start in range(0, len(whole) + 1, 3):
+            for end in (*range(start, len(whole) + 1, 7), len(whole)):
+                assert body.cut(start, end) == whole[start:end]
 
 
 def test_a_body_begins_with_what_has_the_digest_of_its_beginning() -> None:

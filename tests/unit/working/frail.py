@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import os
 import threading
 from collections.abc import Callable
@@ -30,6 +29,8 @@ class Frail:
         self.hangs = threading.Event()
         self.hanging = False
         self.asked: list[Call] = []
+        #: Set when an awaited call hangs.
+        self.arrived = asyncio.Event()
         self.error: Callable[[], Exception] = lambda: Unavailable("It is away.")
 
     def execute_blocking(self, call: Call) -> Reply:
@@ -48,6 +49,7 @@ class Frail:
     async def execute(self, call: Call) -> Reply:
         if self.hanging:
             self.asked.append(call)
+            self.arrived.set()
             await asyncio.sleep(60)
         return self.execute_blocking(call)
 
@@ -76,6 +78,3 @@ def variable(key: str, value: object, ttl_us: int | None = None) -> Variable:
 
 def limits(**options: Any) -> Limits:
     return Limits(**options)
-
-
-counter = itertools.count()
