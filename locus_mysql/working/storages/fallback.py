@@ -83,6 +83,7 @@ class FallbackStorage:
             raise ConfigError(f"jitter must be a number from 0 to below 1, not {jitter!r:.50}.")
         self.primary = primary
         self.fallback: Storage | None = InMemoryStorage() if fallback == "memory" else fallback
+        self._in_memory = fallback == "memory"
         self._settings = Settings(timeout_s, max_pending, max_pending_bytes, fallback is not None, on_lost)
         self._limits = max_sessions, mirror_bytes
         self._breaker = Breaker(first_retry_s, longest_retry_s, jitter, time.monotonic)
@@ -95,6 +96,8 @@ class FallbackStorage:
         self._breaker.begin_in_child()
         self._workers.begin_in_child()
         self._serving = self._begin()
+        if self._in_memory:
+            self.fallback = InMemoryStorage()
 
     def _begin(self) -> Serving:
         max_sessions, mirror_bytes = self._limits

@@ -199,6 +199,19 @@ def test_the_call_that_began_the_outage_counts_once(side: Side, carried_out: boo
     assert side.lost == []
 
 
+def test_a_call_that_arrives_when_it_has_lost_is_not_carried_out(side: Side) -> None:
+    side.do(Write((variable("a", 1),)))
+    side.goes()
+    side.do(Write((variable("a", 2),)))
+    late = side.primary.asked[-1]
+    side.others(Write((variable("a", 9),)))
+    side.comes()
+    side.flush()
+    side.primary.kept.execute_blocking(late)  # it was on its way for all that time
+    assert values(side.others(ReadAll())[0]) == {"a": b"9"}
+    assert len(side.storage.condition(HERE).lost) == 1
+
+
 def test_a_write_behind_one_that_was_carried_out_unknown_does_not_lose(side: Side) -> None:
     side.do(Write((variable("a", 1),)))
     side.goes(loses=True)
@@ -442,6 +455,47 @@ def test_fallbacks_can_have_fallbacks(side: Side) -> None:
     assert side.do(ReadNotes()) == [b"1", b"2", b"3", b"4"]
     assert side.others(ReadNotes()) == ([b"1", b"2", b"3", b"4"],)
     assert second.kept.execute_blocking(call(ReadNotes())).results == ([],)
+
+
+def test_what_a_fallback_holds_of_an_outage_before_is_removed(side: Side) -> None:
+    second = Frail()
+    side.storage = side.make(side.primary, second)
+    side.do(Write((variable("a", 1), variable("b", 1))))
+    side.goes()
+    side.do(Write((variable("a", 2),)))
+    second.execute_blocking(call(Write((variable("left", 2),))))  # so that it is not removed when the outage is over
+    side.comes()
+    side.do(Write((variable("a", 3),)))
+    side.do(Remove(("b",)))
+    assert set(second.kept.execute_blocking(call(ReadAll())).results[0]) == {"a", "b", "left"}  # type: ignore[call-overload]
+    side.goes()
+    assert values(side.do(ReadAll())) == {"a": b"3"}
+
+
+def test_what_others_wrote_to_the_fallback_in_this_outage_stays(side: Side) -> None:
+    second = Frail()
+    side.storage = side.make(side.primary, second)
+    side.do(Write((variable("a", 1), variable("b", 1))))
+    second.execute_blocking(call(Write((variable("a", 2),))))
+    side.goes()
+    assert values(side.do(ReadAll())) == {"a": b"2", "b": b"1"}
+
+
+def test_a_forked_child_leaves_what_waits_to_its_parent(side: Side) -> None:
+    side.goes()
+    side.do(Append(b"1"))
+    parent = side.storage
+    child = side.make(side.primary)
+    child.__dict__.update(parent.__dict__)
+    child.begin_in_child()
+    assert (child.pending, parent.pending) == (0, 1)
+    side.storage = child
+    side.do(Append(b"2"))
+    side.comes()
+    assert side.flush() == 0
+    side.storage = parent
+    assert side.flush() == 0
+    assert side.others(ReadNotes()) == ([b"2", b"1"],)
 
 
 async def test_stats_tell_of_an_outage() -> None:

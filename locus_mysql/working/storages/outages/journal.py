@@ -7,6 +7,7 @@ keep their place: nothing is joined across one, so that each holds what it held.
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
@@ -39,6 +40,9 @@ BARRIERS = (CreateCheckpoint, RestoreCheckpoint, DeleteCheckpoint, End)
 
 #: A part has at most so many entries and, but for one that is larger, bytes; it is sent as one call.
 PART_ENTRIES, PART_BYTES = 64, 1_048_576
+
+#: So many of the last calls are recognised when they are repeated.
+RECOGNISED_CALLS = 10_000
 
 #: What an entry takes beside its content, roughly.
 ENTRY_BYTES = 200
@@ -147,7 +151,7 @@ class Journal:
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
-        self._tokens: set[bytes] = set()
+        self._tokens: OrderedDict[bytes, None] = OrderedDict()
 
     def __len__(self) -> int:
         return sum(len(part.entries) for part in self.parts)
@@ -174,7 +178,9 @@ class Journal:
         if call.token and call.token in self._tokens:
             return
         entries = list(entries_of(call, reply, now_us))
-        self._tokens.add(call.token)
+        self._tokens[call.token] = None
+        if len(self._tokens) > RECOGNISED_CALLS:
+            self._tokens.popitem(last=False)
         if uncertain:
             writing = tuple(command for command in call.commands if not isinstance(command, READS))
             if not entries:  # a comparison that did not hold here is not to hold there later

@@ -28,6 +28,7 @@ class Line:
         offline: Whether the fallback serves it.
         ours: What of it is nobody else's later write.
         like: The last call that wrote while it was offline, whose limits and time to live replaying uses.
+        answered_us: When the primary last answered, in microseconds since 1970, as stamps are.
         stood_in: The stamp of the session in the fallback, of the last write through this process.
         made: Checkpoints that were made while it was offline.
         in_flight: How many calls are with the primary.
@@ -44,6 +45,7 @@ class Line:
     offline: bool = False
     ours: Ours = field(default_factory=Ours)
     like: Call | None = None
+    answered_us: int = 0
     stood_in: int = 0
     made: set[str] = field(default_factory=set)
     in_flight: int = 0

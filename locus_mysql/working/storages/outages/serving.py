@@ -207,6 +207,7 @@ class Serving:
     def _learn(self, line: Line, call: Call, reply: Reply) -> list[Command[Any]]:
         with self._lock:
             gone = not reply.stamp and line.in_flight < 2
+            line.answered_us = time.time_ns() // 1_000
             line.ours.seen = 0 if gone else max(line.ours.seen, reply.stamp)
             if not self.settings.serves:
                 return []
@@ -279,12 +280,19 @@ class Serving:
                 raise CapacityExceeded(limit, used, allowed, call.address.session_id)
 
     def _seed(self, line: Line, call: Call) -> Steps[None]:
-        """Give the fallback what is known of a session, and missing there."""
-        known = self.mirror.known(line.address)
-        if not (known.variables or known.notes or known.task):
-            return
+        """Give the fallback what is known of a session.
+
+        What it holds is of this outage if somebody wrote there since the primary last answered this process: then only
+        what is missing is added. Else it is of an outage before, and removed.
+        """
         look: Reply = yield Ask("fallback", Call("seed", line.address, (Inspect(),)))
         versions = cast(Versions, look.results[0])
+        if 0 < look.stamp < line.answered_us:
+            ending = Call("seed", line.address, (End(),), token=os.urandom(16), if_stamp=look.stamp)
+            with contextlib.suppress(StampMoved):
+                yield Ask("fallback", ending)
+                versions = Versions({})
+        known = self.mirror.known(line.address)
         commands: list[Command[Any]] = []
         variables = tuple(
             Variable(key, found.value, likeness(found.value), found.left_us)
