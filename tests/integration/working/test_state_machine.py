@@ -69,8 +69,8 @@ class Machine(RuleBasedStateMachine):
             WorkingMemory(name, self.storages[0], **options),
             SyncWorkingMemory(name, self.storages[1], **options),
         )
+        self.turn = 0
         self.plain = PlainSession(4, 3, 3, evicts, SESSION_TTL_S)
-        self.made: list[str] = []
 
     def call(self, process: int, name: str, *args: Any, **options: Any) -> Any:
         """The result of a method, or the name of the error."""
@@ -210,14 +210,28 @@ class Machine(RuleBasedStateMachine):
     @rule(process=PROCESSES, label=LABELS)
     def create_checkpoint(self, process: int, label: str | None) -> None:
         checkpoint_id = self.call(process, "create_checkpoint", label)
-        self.made.append(checkpoint_id)
         assert self.change(process, lambda held: self.plain.take(checkpoint_id, held)) is None
 
-    @rule(process=PROCESSES, data=st.data())
-    def restore_checkpoint(self, process: int, data: st.DataObject) -> None:
-        if not self.made:
-            return
-        checkpoint_id = data.draw(st.sampled_from(self.made[-5:]))
+    @rule(
+        process=PROCESSES,
+        mapping=st.dictionaries(KEYS, VALUES, max_size=2),
+        key=KEYS,
+        ttl=TTLS,
+        which=st.integers(0, 9),
+    )
+    def change_and_restore(
+        self, process: int, mapping: dict[str, Any], key: str, ttl: float | None, which: int
+    ) -> None:
+        self.create_checkpoint(process, None)
+        if mapping:
+            self.set_many(1 - process, mapping, ttl)
+        self.delete_many(process, [key])
+        self.restore_checkpoint(process, which)
+
+    @rule(process=PROCESSES, which=st.integers(0, 9))
+    def restore_checkpoint(self, process: int, which: int) -> None:
+        there = [one[0] for one in self.plain.checkpoints]
+        checkpoint_id = there[which % len(there)] if there and which < 9 else "none"
         undo_id = self.call(process, "restore_checkpoint", checkpoint_id)
         held = self.plain.writing(process, begins=False)
         taken = next((one for one in self.plain.checkpoints if one[0] == checkpoint_id), None)
@@ -225,7 +239,6 @@ class Machine(RuleBasedStateMachine):
             assert undo_id == "NotFound"
             return
         self.plain.use(process, held)
-        self.made.append(undo_id)
         self.plain.take(undo_id, held, spared=checkpoint_id)
         _, at_s, then = taken
         same = {
@@ -239,11 +252,10 @@ class Machine(RuleBasedStateMachine):
         }
         self._keep(process, Held({**variables, **same}, then.task, list(then.notes)))
 
-    @rule(process=PROCESSES, data=st.data())
-    def delete_checkpoint(self, process: int, data: st.DataObject) -> None:
-        if not self.made:
-            return
-        checkpoint_id = data.draw(st.sampled_from(self.made[-5:]))
+    @rule(process=PROCESSES, which=st.integers(0, 9))
+    def delete_checkpoint(self, process: int, which: int) -> None:
+        there = [one[0] for one in self.plain.checkpoints]
+        checkpoint_id = there[which % len(there)] if there and which < 9 else "none"
 
         def change(_: Held) -> bool:
             before = len(self.plain.checkpoints)
@@ -276,18 +288,19 @@ class Machine(RuleBasedStateMachine):
             self.append(0, "after a lost answer")
 
     @invariant()
-    def both_see_the_same(self) -> None:
-        for process in (0, 1):
-            held = self.plain.reading(process)
-            seen = self.call(process, "get_many", ["a", "A", "a ", "é", "*", "b'\\"])
-            assert seen == {key: value for key, (value, *_) in held.variables.items()}
-            self.plain.note_use(process, [key for key in ("a", "A", "a ", "é", "*", "b'\\") if key in seen])
-            assert self.call(process, "list_keys") == sorted(held.variables)
-            assert self.call(process, "get_scratchpad") == held.notes
-            assert self.call(process, "get_task_state") == held.task
-            listed = [info.checkpoint_id for info in self.call(process, "list_checkpoints")]
-            assert listed == [one[0] for one in reversed(self.plain.checkpoints)]
-            assert self.call(process, "stats").keys == len(held.variables)
+    def either_sees_what_there_is(self) -> None:
+        self.turn = 1 - self.turn
+        process = self.turn
+        held = self.plain.reading(process)
+        seen = self.call(process, "get_many", ["a", "A", "a ", "é", "*", "b'\\"])
+        assert seen == {key: value for key, (value, *_) in held.variables.items()}
+        self.plain.note_use(process, [key for key in ("a", "A", "a ", "é", "*", "b'\\") if key in seen])
+        assert self.call(process, "list_keys") == sorted(held.variables)
+        assert self.call(process, "get_scratchpad") == held.notes
+        assert self.call(process, "get_task_state") == held.task
+        listed = [info.checkpoint_id for info in self.call(process, "list_checkpoints")]
+        assert listed == [one[0] for one in reversed(self.plain.checkpoints)]
+        assert self.call(process, "stats").keys == len(held.variables)
 
 
 @pytest.fixture
