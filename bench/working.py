@@ -4,7 +4,8 @@ A value has 200 bytes of JSON. Every contestant has sessions of its own, with so
 call once for every contestant, in an order shuffled anew. "Bare" is the least that a storage can do: one upsert or one
 select by primary key on MySQL, on the same client library, committed durably; one SET or GET by redis-py. MySQL is
 reached with TLS. Redis and Valkey flush every write (`appendfsync always`). At once, each of 32 sessions has a task, or
-a thread, and a connection.
+a thread, and a connection, and pauses for up to 0.2 s between calls, as agents do more than call their memory; without
+a pause, a call waits for those of 31 others.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ SIZES, QUICK_SIZES = (10, 100, 1_000), (10,)
 #: Measured rounds; a checkpoint is made, and restored, in each of so many.
 ROUNDS, QUICK_ROUNDS, CHECKPOINT_EVERY = 300, 20, 10
 WARM_UP_ROUNDS = 5
-SESSIONS, CALLS_AT_ONCE, QUICK_CALLS_AT_ONCE = 32, 60, 5
+SESSIONS, CALLS_AT_ONCE, QUICK_CALLS_AT_ONCE = 32, 25, 3
+#: Between the calls of a session lie up to so many seconds, where they are not made without a pause.
+PAUSE_S = 0.2
 #: Of the variables of a session of 1,000, so many change between two checkpoints.
 CHANGED = 10
 
@@ -218,7 +221,7 @@ def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
 
 
 async def _measure(dsn: str, quick: bool) -> dict[str, Any]:
-    result: dict[str, Any] = {"missing": {}, "sizes": {}, "at_once": {}}
+    result: dict[str, Any] = {"missing": {}, "sizes": {}, "at_once": {}, "without_pause": {}}
     with _servers(result["missing"]) as servers:
         for size in QUICK_SIZES if quick else SIZES:
             _say(f"{size} variables")
@@ -228,7 +231,9 @@ async def _measure(dsn: str, quick: bool) -> dict[str, Any]:
         async with _Contestants(dsn, servers, SESSIONS) as everyone:
             for one in everyone:
                 calls = QUICK_CALLS_AT_ONCE if quick else CALLS_AT_ONCE
-                result["at_once"][one.name] = await _at_once(one, 10 if quick else 100, calls)
+                await one.begin(10 if quick else 100)
+                for what, pause_s in (("at_once", PAUSE_S), ("without_pause", 0.0)):
+                    result[what][one.name] = await _at_once(one, 10 if quick else 100, calls, pause_s)
                 await one.close()  # the server takes fewer connections than all of them would have
     result["checkpoint_bytes"] = await _checkpoint_bytes(dsn, 100 if quick else 1_000)
     return result
@@ -289,9 +294,8 @@ async def _alone(everyone: Sequence[Contestant], size: int, rounds: int) -> dict
     return {name: {what: _percentiles(times) for what, times in one.items()} for name, one in taken.items()}
 
 
-async def _at_once(one: Contestant, size: int, count: int) -> dict[str, Any]:
-    """All sessions of one contestant at the same time."""
-    await one.begin(size)
+async def _at_once(one: Contestant, size: int, count: int, pause_s: float) -> dict[str, Any]:
+    """All sessions of one contestant at the same time, with pauses of up to so many seconds between calls."""
     taken: dict[str, list[float]] = {GET: [], SET: []}
     calls = [one.calls(session) for session in range(one.count)]
 
@@ -299,6 +303,7 @@ async def _at_once(one: Contestant, size: int, count: int) -> dict[str, Any]:
         source = random.Random(session)
         for number in range(count + 2):
             for what in (SET, GET):
+                await asyncio.sleep(source.uniform(0, pause_s))
                 begin = time.perf_counter()
                 await _done(calls[session][what](_key(source.randrange(size))))
                 if number >= 2:
@@ -387,6 +392,8 @@ def table(result: dict[str, Any]) -> str:
         parts += [f"A session of {int(size):,} variables: p50 / p95 / p99, ms", markdown_table(heading, rows)]
     rows = [[name, *(_shown(one.get(what)) for what in (GET, SET))] for name, one in result["at_once"].items()]
     parts += [f"{SESSIONS} sessions at once: p50 / p95 / p99, ms", markdown_table(["", GET, SET], rows)]
+    rows = [[name, *(_shown(one.get(what)) for what in (GET, SET))] for name, one in result["without_pause"].items()]
+    parts += [f"{SESSIONS} sessions without a pause: p50 / p95 / p99, ms", markdown_table(["", GET, SET], rows)]
     written = result["checkpoint_bytes"]
     parts += [
         f"A checkpoint of which {CHANGED} variables had changed writes {written['checkpoint']:,} bytes of values and "

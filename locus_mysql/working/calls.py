@@ -337,7 +337,7 @@ class Call:
     @property
     def writes(self) -> bool:
         """Whether it may change something."""
-        return not all(isinstance(command, READS) for command in self.commands)
+        return any(not isinstance(command, READS) for command in self.commands)
 
 
 class Reply(NamedTuple):

@@ -22,6 +22,7 @@ from ..database.arguments import (
 )
 from ..errors import ConfigError, CorruptCheckpoint, InvalidInput, Unavailable
 from .calls import (
+    READS,
     Address,
     Append,
     Call,
@@ -366,26 +367,25 @@ class SessionProcedures:
         """The reply to a call; what it tells of the session is remembered."""
         now = monotonic()
         reply = yield call
+        writes = call.writes
         with self._lock:
-            if call.writes or call.renew:
+            if writes or call.renew:
                 self._renewed_at = now
-            if not call.writes:
+            if not writes:
                 self._known_ttl_us = reply.ttl_us if reply.stamp else self._ttl_us
             for key in call.used:
                 self._used.pop(key, None)
         return reply
 
     def _call(self, name: str, command: Command[Any]) -> Call:
+        writes = not isinstance(command, READS)
         with self._lock:
             ttl_us = self._known_ttl_us
             # Kept for an eighth longer than its time, so that most reads need not write: see lifetime_us.
-            renew = ttl_us is not None and monotonic() - self._renewed_at > ttl_us / 8_000_000
-            call = Call(name, self.address, (command,), self.limits, self._ttl_us, renew, (), os.urandom(16))
-            if call.writes and self._used:
-                call = Call(
-                    name, self.address, (command,), self.limits, self._ttl_us, False, tuple(self._used), call.token
-                )
-        return call
+            renew = not writes and ttl_us is not None and monotonic() - self._renewed_at > ttl_us / 8_000_000
+            used = tuple(self._used) if writes else ()
+        token = os.urandom(16) if writes else b""
+        return Call(name, self.address, (command,), self.limits, self._ttl_us, renew, used, token)
 
     def _found(self, name: str, key: str) -> Procedure[Found | None]:
         found = yield from self._only(name, Read((check_variable(key),)))

@@ -12,14 +12,17 @@ import pytest
 from bench import check, fill
 from bench.conversations import PLAIN
 from bench.disk import administrator
-from bench.gate import memories, reads, round_trips, storage, timing, wire
+from bench.gate import memories, reads, round_trips, storage, timing, wire, working
 from bench.gate.accepted import Group, judge, read_accepted
 from bench.round_trips import AVERAGE, CALLS
 from locus_mysql.checkpoints import saving
 from locus_mysql.checkpoints.operations import CheckpointOperations
+from locus_mysql.dialect.working import sessions as of_sessions
+from locus_mysql.dialect.working.template import Named
 from locus_mysql.integrations.locus import operations as locus
 from locus_mysql.memories import nearest
 from locus_mysql.memories.vectors.cache import VectorCache
+from locus_mysql.working import operations as of_working
 
 Figures = Mapping[str, float]
 
@@ -157,6 +160,23 @@ def test_searches_by_meaning_that_fetch_too_much_fail(server_dsn: str, monkeypat
         "rows read, search by meaning, warm, 600 items",
         "bytes, search by meaning, warm, 600 items",
         "round trips, search by meaning, after a change, 600 items",
+    }
+
+
+@pytest.mark.slow
+def test_working_memory_that_reads_or_asks_too_much_fails(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(working, "SIZES", (50,))
+    assert failures("working", lambda: working.figures(server_dsn)) == set()
+
+    def in_a_list(names: Any, as_json: str) -> Named:
+        return Named("", (), f"e.name IN ({', '.join(['%s'] * len(names))})", tuple(names))
+
+    monkeypatch.setattr(of_sessions, "named", in_a_list)
+    monkeypatch.setattr(of_working, "HOUSEKEEPING_EVERY", 1)
+    assert failures("working", lambda: working.figures(server_dsn), passes=1) >= {
+        "rows read, set_many of 10, 50 variables",
+        "round trips, set, 50 variables",
+        "round trips, append_scratchpad, 50 variables",
     }
 
 

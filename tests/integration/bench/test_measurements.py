@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bench import graphs, growth, memories, memory, round_trips, scale
+from bench import graphs, growth, memories, memory, round_trips, scale, working
 from bench.conversations import COMPACTED, ITERATIONS, PLAIN
 from bench.embeddings import Missing
 from ci.private_servers import ServerMissing
@@ -106,4 +106,24 @@ def test_memories_are_measured_beside_other_ways(server_dsn: str, monkeypatch: p
     assert 0.5 < share <= 1
     assert "the mirror is away" in memories.table(result)
     assert "not installed: a model" in memories.table(result)
+    assert json.loads(json.dumps(result)) == result
+
+
+@pytest.mark.slow
+def test_working_memory_is_measured_on_each_storage(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object) -> None:
+        raise ServerMissing("the mirror is away")
+
+    monkeypatch.setattr(working.Valkey, "start", missing)
+    monkeypatch.setattr(working, "QUICK_ROUNDS", 3)
+    monkeypatch.setattr(working, "SESSIONS", 2)
+    result = working.measure(server_dsn, quick=True)
+    measured = result["sizes"]["10"]
+    ours = {*(f"MySQL, {driver}" for driver in working.AWAITED), working.REDIS, working.MEMORY}
+    assert ours | {working.bare_of(name) for name in ours - {working.MEMORY}} <= measured.keys()
+    assert all(one[what]["p50"] > 0 for one in measured.values() for what in (working.GET, working.SET))
+    assert set(working.OPERATIONS) <= measured[working.REDIS].keys()
+    assert result["at_once"].keys() == result["without_pause"].keys() == measured.keys()
+    assert 0 < result["checkpoint_bytes"]["checkpoint"] < result["checkpoint_bytes"]["session"]
+    assert "the mirror is away" in working.table(result)
     assert json.loads(json.dumps(result)) == result
