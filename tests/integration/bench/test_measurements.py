@@ -116,6 +116,7 @@ def test_working_memory_is_measured_on_each_storage(server_dsn: str, monkeypatch
 
     monkeypatch.setattr(working.Valkey, "start", missing)
     monkeypatch.setattr(working, "QUICK_ROUNDS", 3)
+    monkeypatch.setattr(working, "CHECKPOINT_EVERY", 1)
     monkeypatch.setattr(working, "SESSIONS", 2)
     result = working.measure(server_dsn, quick=True)
     measured = result["sizes"]["10"]
