@@ -35,7 +35,7 @@ from ..conftest import EACH_WAY, ONE_OF_EACH, MakeConfig
 from .conftest import OpenSaver
 from .graphs import asking, chat
 
-pytestmark = pytest.mark.kept_tables("versions")
+pytestmark = [pytest.mark.slow, pytest.mark.kept_tables("versions")]
 
 RunSQL = Callable[..., tuple[Any, ...]]
 

@@ -17,7 +17,7 @@ from ..conftest import EACH_WAY, ONE_OF_EACH, AnyStore, MakeConfig
 from ..proxy import WireProxy
 from .conftest import OpenSaver
 
-pytestmark = pytest.mark.kept_tables("versions")
+pytestmark = [pytest.mark.slow, pytest.mark.kept_tables("versions")]
 
 State = dict[str, Any]
 RunSQL = Callable[..., tuple[Any, ...]]

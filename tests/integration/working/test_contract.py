@@ -9,6 +9,8 @@ from locus_mysql.working.testing import CHECKS, Check
 
 from ...thoroughness import FULL
 
+pytestmark = pytest.mark.slow
+
 #: The storages, and which of their sides every run checks; the others are checked in full runs.
 BLOCKING = ("redis", "valkey", "cluster") if FULL else ("valkey",)
 AWAITED = ("redis", "valkey", "cluster") if FULL else ("redis",)

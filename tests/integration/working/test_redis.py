@@ -48,6 +48,8 @@ from locus_mysql.working.storages.redis import RedisStorage
 from .servers import OwnServer
 from .sides import SIDES, Execute, blocking
 
+pytestmark = pytest.mark.slow
+
 HOUR_US = 3_600_000_000
 PATIENCE_S = 60.0
 

@@ -12,6 +12,8 @@ from locus_mysql.working.testing import CHECKS, Check
 from ...thoroughness import FULL
 from .frail import Frail, call
 
+pytestmark = pytest.mark.slow
+
 #: Long enough that no busy machine begins an outage.
 PATIENT_S = 60.0
 
