@@ -153,7 +153,7 @@ class Plans:
                 return Reading(self.sql.sessions.measure(key), _measured)
             case Inspect(names):
                 return Reading(entries.versions(key, names, _json(names or ())), _versions)
-        raise NotImplementedError(type(command).__name__)
+        raise TypeError(f"{type(command).__name__} is no command of a storage.")
 
     def writing(self, command: Command[Any], key: SessionKey, token: bytes, limits: Limits) -> Writing:
         """What a command sends that writes, behind what locks its session."""
@@ -250,7 +250,7 @@ class Plans:
                 )
             case End():
                 return Writing(steps=self.sql.sessions.remove(key), answer=lambda _: True)
-        raise NotImplementedError(type(command).__name__)
+        raise TypeError(f"{type(command).__name__} is no command of a storage.")
 
     def _clear(self, key: SessionKey, token: bytes, kind: int, change: Change) -> Writing:
         entries = self.sql.entries

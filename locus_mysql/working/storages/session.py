@@ -168,7 +168,7 @@ class Session:
                 return self._measured(now_us)
             case Inspect(keys):
                 return self._versions(keys, now_us)
-        raise NotImplementedError(type(command).__name__)
+        raise TypeError(f"{type(command).__name__} is no command of a storage.")
 
     def write(self, command: Command[object], now_us: int) -> object:
         """Change the session; the result of the command."""
@@ -212,7 +212,7 @@ class Session:
                 self.ended = True
                 return True
             case _:
-                raise NotImplementedError(type(command).__name__)
+                raise TypeError(f"{type(command).__name__} is no command of a storage.")
         return None
 
     def _live(self, key: str, now_us: int) -> Kept | None:
