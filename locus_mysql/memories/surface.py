@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from ..database.driving import drive_awaited, drive_blocking
 from ..database.methods import Named, dressed, in_place_of_the_definition
 from ..database.stores import AsyncStore, HasSchema, SyncStore
+from ..engine.operation import Operation
 from .embedding import EmbedFunction, Procedure, Texts, embed_awaited, embed_blocking
 
 P = ParamSpec("P")
@@ -29,21 +31,10 @@ class AsyncMemories(AsyncStore[O]):
 
     async def run(self, procedure: Procedure[T]) -> T:
         """Carry out a procedure."""
-        value: Any = None
-        try:
-            step = next(procedure)
-            while True:
-                try:
-                    value = await (self.embed_texts(step) if isinstance(step, Texts) else self._run(step))
-                except Exception as error:
-                    step = procedure.throw(error)
-                else:
-                    step = procedure.send(value)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        finally:
-            procedure.close()
+        return await drive_awaited(procedure, self._answer)
+
+    async def _answer(self, step: Texts | Operation[Any]) -> Any:
+        return await (self.embed_texts(step) if isinstance(step, Texts) else self._run(step))
 
     async def embed_texts(self, texts: Texts) -> Sequence[Any]:
         """Embed texts by the store's function."""
@@ -55,21 +46,10 @@ class SyncMemories(SyncStore[O]):
 
     def run(self, procedure: Procedure[T]) -> T:
         """Carry out a procedure."""
-        value: Any = None
-        try:
-            step = next(procedure)
-            while True:
-                try:
-                    value = self.embed_texts(step) if isinstance(step, Texts) else self._run(step)
-                except Exception as error:
-                    step = procedure.throw(error)
-                else:
-                    step = procedure.send(value)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        finally:
-            procedure.close()
+        return drive_blocking(procedure, self._answer)
+
+    def _answer(self, step: Texts | Operation[Any]) -> Any:
+        return self.embed_texts(step) if isinstance(step, Texts) else self._run(step)
 
     def embed_texts(self, texts: Texts) -> Sequence[Any]:
         """Embed texts by the store's function."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Self, TypeVar
 
+from ..database.driving import drive_awaited, drive_blocking
 from ..errors import ConfigError
 from .procedures import Procedure, SessionProcedures
 from .records import SessionStats
@@ -27,20 +28,7 @@ class WorkingMemory(Session):
 
     async def run(self, procedure: Procedure[T]) -> T:
         """Carry out a procedure."""
-        try:
-            call = next(procedure)
-            while True:
-                try:
-                    reply = await self.storage.execute(call)
-                except Exception as error:
-                    call = procedure.throw(error)
-                else:
-                    call = procedure.send(reply)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        finally:
-            procedure.close()
+        return await drive_awaited(procedure, self.storage.execute)
 
     @awaited(SessionProcedures.set)
     def set(self) -> None: ...
@@ -150,20 +138,7 @@ class SyncWorkingMemory(Session):
 
     def run(self, procedure: Procedure[T]) -> T:
         """Carry out a procedure."""
-        try:
-            call = next(procedure)
-            while True:
-                try:
-                    reply = self.storage.execute_blocking(call)
-                except Exception as error:
-                    call = procedure.throw(error)
-                else:
-                    call = procedure.send(reply)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        finally:
-            procedure.close()
+        return drive_blocking(procedure, self.storage.execute_blocking)
 
     @blocking(SessionProcedures.set)
     def set(self) -> None: ...

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
+from ...database.driving import drive_awaited, drive_blocking
 from ...engine.at_fork import tell_at_fork
 from ...engine.logs import WORKING, told
 from ...errors import ConfigError, LocusMySQLError
@@ -196,20 +197,7 @@ class FallbackStorage:
             )
 
     async def _run(self, steps: Steps[T]) -> T:
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    answer = await self._do(step)
-                except Exception as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(answer)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        finally:
-            steps.close()
+        return await drive_awaited(steps, self._do)
 
     async def _do(self, step: Step) -> Reply | None:
         match step:
@@ -223,20 +211,7 @@ class FallbackStorage:
                 return None
 
     def _run_blocking(self, steps: Steps[T]) -> T:
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    answer = self._do_blocking(step)
-                except Exception as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(answer)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        finally:
-            steps.close()
+        return drive_blocking(steps, self._do_blocking)
 
     def _do_blocking(self, step: Step) -> Reply | None:
         match step:
