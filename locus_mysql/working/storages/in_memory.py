@@ -12,6 +12,7 @@ from ...errors import CapacityExceeded
 from ..calls import (
     BEGINS,
     READS,
+    RECOGNISED_US,
     Address,
     Call,
     Reply,
@@ -20,9 +21,9 @@ from ..calls import (
 from ..refusals import of_nothing
 from .session import Session
 
-#: For how long a repeated call is recognised, in microseconds; and how many of the last calls at most, which is enough
-#: here: no answer gets lost between this storage and its caller.
-RECOGNISED_US, RECOGNISED_CALLS = 900_000_000, 10_000
+#: Of the last calls so many at most are recognised, which is enough here: no answer gets lost between this storage and
+#: its caller.
+RECOGNISED_CALLS = 10_000
 
 
 class InMemoryStorage:

@@ -107,6 +107,7 @@ class Part:
         entries: In order.
         sent: What was sent without an answer: whether it was carried out is not known.
         risky: Whether anything was ever sent with the token, and may still arrive.
+        sent_us: When it was first sent, by this process's clock.
         closed: Whether nothing more is added.
         lost: What of it lost when it was sent, in words.
     """
@@ -115,6 +116,7 @@ class Part:
     entries: list[Entry] = field(default_factory=list)
     sent: tuple[Command[Any], ...] = ()
     risky: bool = False
+    sent_us: int = 0
     closed: bool = False
     lost: list[str] = field(default_factory=list)
     size_bytes: int = 0
@@ -185,7 +187,8 @@ class Journal:
             writing = tuple(command for command in call.commands if not isinstance(command, READS))
             if not entries:  # a comparison that did not hold here is not to hold there later
                 writing, entries = (Touch(),), [Entry(Touch(), now_us)]
-            part = Part(token=call.token or os.urandom(16), sent=writing, risky=True, closed=True)
+            token = call.token or os.urandom(16)
+            part = Part(token=token, sent=writing, risky=True, sent_us=now_us, closed=True)
             for entry in entries:
                 part.append(entry)
             self.parts.append(part)

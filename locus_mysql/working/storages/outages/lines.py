@@ -102,7 +102,7 @@ class Lines:
         self._lines: OrderedDict[Address, Line] = OrderedDict()
         #: How many writes wait, and their bytes.
         self.entries = self.size_bytes = 0
-        #: The sessions of which something waits.
+        #: The sessions that wait for the primary, whether something of them is to be written or not.
         self.waiting: OrderedDict[Address, Line] = OrderedDict()
 
     def take(self, address: Address) -> Line:
@@ -133,13 +133,13 @@ class Lines:
             self.entries += counted[0] - line.counted[0]
             self.size_bytes += counted[1] - line.counted[1]
             line.counted = counted
-            if counted[0]:
+            if line.offline or counted[0]:
                 self.waiting[line.address] = line
             else:
                 self.waiting.pop(line.address, None)
 
     def next_waiting(self) -> Line | None:
-        """One of which something waits, another one each time."""
+        """One that waits, another one each time."""
         with self._lock:
             if not self.waiting:
                 return None
