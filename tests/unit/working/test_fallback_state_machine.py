@@ -81,6 +81,12 @@ class Outages(RuleBasedStateMachine):
     @rule(process=PROCESSES)
     def comes(self, process: int) -> None:
         self.primaries[process].away = False
+        self.primaries[process].mute = lambda: False
+
+    @rule(process=PROCESSES, answers=st.lists(st.booleans(), max_size=6))
+    def answers_some_writes(self, process: int, answers: list[bool]) -> None:
+        self.primaries[process].away = False
+        self.primaries[process].mute = lambda: not (answers.pop() if answers else False)
 
     @rule(process=PROCESSES, key=KEYS)
     def sets(self, process: int, key: str) -> None:

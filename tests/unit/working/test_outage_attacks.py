@@ -129,3 +129,20 @@ def test_what_was_sent_longer_ago_than_tokens_are_kept_is_not_done_twice(
     assert values(side.others(ReadAll())[0]) == {"n": b"2", "m": b"1"}
     assert side.others(ReadNotes()) == ([b"1", b"2"],)
     assert bool(side.lost) is carried_out
+
+
+def test_what_was_sent_gets_no_company_while_its_answer_is_awaited(side: Side) -> None:
+    side.do(Append(b"1"))
+    side.goes()
+    side.do(Append(b"2"))
+    side.ask(Append(b"3"), Increment("n", 1), Write((variable("a", 1),)))
+    answers = iter([True])
+    side.primary.mute = lambda: not next(answers, False)
+    side.comes()
+    for number in range(3):
+        side.ask(Append(b"4"), Increment("n", 1), Write((variable("a", number),)))
+    side.primary.mute = lambda: False
+    assert side.flush() == 0
+    assert side.others(ReadNotes()) == ([b"1", b"2", b"3", b"4", b"4", b"4"],)
+    assert values(side.others(ReadAll())[0]) == {"n": b"4", "a": b"2"}
+    assert side.lost == []

@@ -144,8 +144,8 @@ class Part:
 
     @property
     def full(self) -> bool:
-        """Whether further entries go into another part."""
-        return self.closed or len(self.entries) >= PART_ENTRIES or self.size_bytes >= PART_BYTES
+        """Whether further entries go into another part. What was sent once may be carried out, as it was sent."""
+        return self.closed or self.risky or len(self.entries) >= PART_ENTRIES or self.size_bytes >= PART_BYTES
 
 
 class Journal:
@@ -225,7 +225,7 @@ class Journal:
 
     def _add(self, entry: Entry) -> None:
         if isinstance(entry.command, End):
-            self.parts = [part for part in self.parts if part.sent]
+            self.parts = [part for part in self.parts if part.risky]
             ending = Part(closed=True)
             ending.append(entry)
             self.parts.append(ending)
