@@ -146,3 +146,17 @@ def test_what_was_sent_gets_no_company_while_its_answer_is_awaited(side: Side) -
     assert side.others(ReadNotes()) == ([b"1", b"2", b"3", b"4", b"4", b"4"],)
     assert values(side.others(ReadAll())[0]) == {"n": b"4", "a": b"2"}
     assert side.lost == []
+
+
+def test_a_comparison_behind_a_write_that_was_sent_holds_when_that_was_carried_out(side: Side) -> None:
+    side.do(Append(b"1"))
+    side.goes()
+    side.do(ReadAll())
+    side.do(CompareAndSet(variable("a", 1), None))
+    side.primary.mute = lambda: True
+    side.comes()
+    side.do(CompareAndSet(variable("a", 2), b"1"))
+    side.primary.mute = lambda: False
+    assert side.flush() == 0
+    assert values(side.others(ReadAll())[0]) == {"a": b"2"}
+    assert side.lost == []

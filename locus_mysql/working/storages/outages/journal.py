@@ -10,7 +10,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from ...calls import (
     INT_LEAST,
@@ -230,13 +230,12 @@ class Journal:
             ending.append(entry)
             self.parts.append(ending)
             return
-        if not isinstance(entry.expects, Anything):
-            earlier = [one for part in self.parts for one in part.entries if one.key == entry.key]
-            if earlier:  # what it was compared with is of this process
-                entry = replace(entry, expects=earlier[-1].expects)
         if not self.parts or self.parts[-1].full:
             self.parts.append(Part())
-        join(self.parts[-1], entry)
+        part = self.parts[-1]
+        if not isinstance(entry.expects, Anything) and (earlier := part.last(cast(str, entry.key))):
+            entry = replace(entry, expects=earlier.expects)  # what it was compared with is written with it
+        join(part, entry)
 
 
 def entries_of(call: Call, reply: Reply, now_us: int) -> Iterator[Entry]:
