@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -43,6 +44,9 @@ HOUSEKEEPING_EVERY = 64
 #: Housekeeping removes at most so many sessions.
 HOUSEKEEPING_SESSIONS = 16
 
+#: So many sessions of a tenant that is forgotten are looked for at once; each is removed by itself.
+SESSIONS_AT_ONCE = 500
+
 #: So often a write is tried again because somebody else changed the session at the same time.
 TRIES = 50
 
@@ -81,6 +85,25 @@ class WorkingOperations:
                 continue
             removed += 1
         return removed
+
+    def forget_tenant(self, tenant: str) -> Operation[int]:
+        """Remove all sessions of a tenant, each whole; how many there were, without expired ones.
+
+        Args:
+            tenant: Whose.
+        """
+        removed, last = 0, ""
+        while True:
+            (page,) = yield Batch.of(self.sql.sessions.of_tenant(tenant, last, SESSIONS_AT_ONCE))
+            for session_id, sid, expired in page.rows:
+                key = SessionKey(tenant, last := cast(str, session_id))
+                sessions = self.sql.sessions
+                known = sessions.lock_known(key, cast(bytes, sid))
+                with contextlib.suppress(Outdated):  # somebody else removed it, or this did, and the answer was lost
+                    yield Batch((known, sessions.held(), *sessions.remove(key)))
+                removed += not expired
+            if len(page.rows) < SESSIONS_AT_ONCE:
+                return removed
 
     def _read(self, call: Call) -> Operation[Reply]:
         key = SessionKey(*call.address)

@@ -64,6 +64,14 @@ class Frail:
     async def sweep(self, limit: int = 1_000) -> int:
         return self.sweep_blocking(limit)
 
+    def forget_tenant_blocking(self, tenant: str) -> int:
+        if self.away:
+            raise self.error()
+        return self.kept.forget_tenant_blocking(tenant)
+
+    async def forget_tenant(self, tenant: str) -> int:
+        return self.forget_tenant_blocking(tenant)
+
     def close(self) -> None: ...
 
     async def aclose(self) -> None: ...

@@ -42,8 +42,13 @@ def begun(storage: FallbackStorage) -> FallbackStorage:
     return storage
 
 
-#: Of a session that it has never seen, a storage that is away cannot tell that a checkpoint is not there.
-BEYOND = {"restoring_what_is_not_there_is_refused", "what_was_refused_may_be_asked_again"}
+#: A storage that is away cannot tell that a checkpoint is not there, of a session that it has never seen; nor can it
+#: promise that a tenant is forgotten.
+BEYOND = {
+    "restoring_what_is_not_there_is_refused",
+    "what_was_refused_may_be_asked_again",
+    "a_tenant_is_forgotten_whole",
+}
 
 CASES = pytest.mark.parametrize(
     ("make", "check"),

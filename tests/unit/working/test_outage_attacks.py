@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from typing import Any
 
 import pytest
 
-from locus_mysql.errors import ReadOnlyServer, Unavailable
-from locus_mysql.working import FallbackStorage, InMemoryStorage, SyncWorkingMemory, TaskState
+from locus_mysql.errors import Unavailable
+from locus_mysql.working import FallbackStorage, SyncWorkingMemory, TaskState
 from locus_mysql.working.calls import (
-    READS,
     Address,
     Append,
-    Call,
     CompareAndSet,
     CreateCheckpoint,
     Increment,
     Read,
     ReadAll,
     ReadNotes,
-    Reply,
     RestoreCheckpoint,
     Write,
 )
 from locus_mysql.working.storages.outages import replaying
 from locus_mysql.working.storages.outages.breaker import Breaker
 
-from .frail import HERE, Frail, call, variable
-from .test_fallback import Side, side, values
+from .frail import HERE, Frail, variable
+from .test_fallback import OTHER, Side, side, values
 
 __all__ = ["side"]
 
@@ -145,6 +140,31 @@ def test_what_was_sent_gets_no_company_while_its_answer_is_awaited(side: Side) -
     assert side.flush() == 0
     assert side.others(ReadNotes()) == ([b"1", b"2", b"3", b"4", b"4", b"4"],)
     assert values(side.others(ReadAll())[0]) == {"n": b"4", "a": b"2"}
+    assert side.lost == []
+
+
+def test_a_tenant_is_forgotten_with_what_waits_and_what_passed_through(side: Side) -> None:
+    def forget() -> int:
+        if side.loop:
+            return side.loop.run_until_complete(side.storage.forget_tenant("t"))
+        return side.storage.forget_tenant_blocking("t")
+
+    other = Address("another", "s")
+    for address in (HERE, OTHER, other):
+        side.do(Write((variable("a", 1),)), address=address)
+    side.goes()
+    for address in (HERE, other):
+        side.do(Write((variable("b", 2),)), address=address)
+    with pytest.raises(Unavailable):
+        forget()
+    for address in (HERE, OTHER):
+        assert side.do(ReadAll(), address=address) == {}
+    assert values(side.do(ReadAll(), address=other)) == {"a": b"1", "b": b"2"}
+    side.comes()
+    assert forget() == 2
+    assert side.flush() == 0
+    assert side.others(ReadAll()) == ({},)
+    assert values(side.others(ReadAll(), address=other)[0]) == {"a": b"1", "b": b"2"}
     assert side.lost == []
 
 

@@ -81,6 +81,13 @@ class Line:
         for name in names:
             self.learned[name] = max(stamp, self.learned.get(name, 0))
 
+    def forget(self) -> None:
+        """Nothing of it is to be written any more."""
+        self.journal = Journal()
+        self.ours, self.answered_us = Ours(), 0
+        self.made.clear()
+        self.lost.clear()
+
     def online(self, stamp: int) -> None:
         """All that waited is written; the primary serves it again."""
         self.offline = self.told = False
@@ -125,6 +132,11 @@ class Lines:
     def get(self, address: Address) -> Line | None:
         """That of a session, if it was used."""
         return self._lines.get(address)
+
+    def of_tenant(self, tenant: str) -> list[Line]:
+        """Those of a tenant's sessions."""
+        with self._lock:
+            return [line for address, line in self._lines.items() if address.tenant == tenant]
 
     def count(self, line: Line) -> None:
         """Keep account of what of it waits."""

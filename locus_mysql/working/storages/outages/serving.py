@@ -42,7 +42,7 @@ from .breaker import Admission, Breaker
 from .lines import Line, Lines
 from .mirror import UNLIMITED, Mirror
 from .replaying import Replaying, now_us
-from .steps import AWAY, Ask, Settings, Steps, Wait
+from .steps import AWAY, Ask, Forget, Settings, Steps, Wait
 
 T = TypeVar("T")
 
@@ -85,6 +85,25 @@ class Serving:
             finally:
                 line.turn.give()
         return self.lines.entries
+
+    def forget_tenant(self, tenant: str) -> Steps[int]:
+        """Remove all sessions of a tenant, and what is known of them here; how many the primary had."""
+        for line in self.lines.of_tenant(tenant):
+            yield Wait(line.turn)
+            try:
+                line.forget()
+                self.lines.count(line)
+            finally:
+                line.turn.give()
+        self.mirror.forget_tenant(tenant)
+        if self.settings.serves:
+            yield Forget("fallback", tenant)
+        try:
+            removed: int = yield Forget("primary", tenant)
+        except AWAY as error:
+            self._failed(self.breaker.outages, error)
+            raise
+        return removed
 
     def condition(self, address: Address) -> Condition:
         """How it is with a session."""
