@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         register,
     )
     from .integrations.locus.memory import MySQLMemory, SyncMySQLMemory
-    from .integrations.locus.working import WorkingMemoryHook, working_memory_tools
+    from .integrations.locus.working import WorkingMemoryHook, WorkingSessions, working_memory_tools
     from .memories.store import MemoryStore, SyncMemoryStore
     from .versions.saver import MySQLCheckpointSaver, SyncMySQLCheckpointSaver
     from .working.memory import SyncWorkingMemory, WorkingMemory
@@ -49,6 +49,7 @@ _HOMES = {
     "ThreadBranched": ".checkpoints.branching",
     "WorkingMemory": ".working.memory",
     "WorkingMemoryHook": ".integrations.locus.working",
+    "WorkingSessions": ".integrations.locus.working",
     "mysql_checkpointer": ".integrations.locus.checkpointer",
     "register": ".integrations.locus.checkpointer",
     "register_driver": ".drivers.registry",
@@ -63,6 +64,7 @@ _OF_LOCUS = frozenset(
         "SyncMySQLCheckpointer",
         "SyncMySQLMemory",
         "WorkingMemoryHook",
+        "WorkingSessions",
         "mysql_checkpointer",
         "register",
         "working_memory_tools",
@@ -91,6 +93,7 @@ __all__ = [
     "ThreadBranched",
     "WorkingMemory",
     "WorkingMemoryHook",
+    "WorkingSessions",
     "__version__",
     "mysql_checkpointer",
     "register",
