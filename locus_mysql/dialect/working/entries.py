@@ -136,9 +136,11 @@ UPDATE {entries} e
   JOIN (SELECT x.name,
                x.version > o.prior AS spared,
                ROW_NUMBER() OVER recency AS place,
-               SUM(x.size_bytes) OVER recency + (SELECT COALESCE(SUM(e.size_bytes), 0) FROM {entries} e
-                                                  WHERE e.tenant = o.tenant AND e.sid = o.sid AND e.kind <> 1) AS upto
+               SUM(x.size_bytes) OVER recency + others.size_bytes AS upto
           FROM {sessions} o
+          JOIN (SELECT COALESCE(SUM(e.size_bytes), 0) AS size_bytes
+                  FROM {sessions} s JOIN {entries} e ON {OF_SESSION} AND e.kind <> 1
+                 WHERE s.tenant = %s AND s.session_id = %s) AS others
           JOIN {entries} x ON x.tenant = o.tenant AND x.sid = o.sid AND x.kind = 1 AND x.value IS NOT NULL
          WHERE o.tenant = %s AND o.session_id = %s
         WINDOW recency AS (ORDER BY x.version > o.prior DESC, x.used DESC, x.name DESC ROWS UNBOUNDED PRECEDING)
@@ -316,7 +318,7 @@ class EntryStatements(WorkingStatements):
 
     def evict(self, key: SessionKey, allowed: Allowed) -> Statement:
         """Remove the variables used least recently, until the session is within its limits."""
-        return Statement(self._text(EVICT), (*key, *key, allowed.variables, allowed.size_bytes))
+        return Statement(self._text(EVICT), (*key, *key, *key, allowed.variables, allowed.size_bytes))
 
     def use(self, key: SessionKey, names: Sequence[str], as_json: str) -> Statement:
         """Tell of variables that they were read before this call, in this order."""

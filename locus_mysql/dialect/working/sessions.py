@@ -71,14 +71,21 @@ UPDATE {sessions}
  WHERE tenant = %s AND session_id = %s
 """
 
-# Count all anew.
+# Count all anew, in one look at the entries.
 RECOUNT = """
-UPDATE {sessions}
-   SET variables  = (SELECT COUNT(*) FROM {entries} e WHERE {OWN} AND e.kind = 1 AND e.value IS NOT NULL),
-       size_bytes = (SELECT COALESCE(SUM(e.size_bytes), 0) FROM {entries} e WHERE {OWN}),
-       notes      = (SELECT COUNT(*) FROM {entries} e WHERE {OWN} AND e.kind = 3 AND e.value IS NOT NULL)<check>
- WHERE tenant = %s AND session_id = %s
+UPDATE {sessions} s
+  JOIN (SELECT COALESCE(SUM(e.kind = 1 AND e.value IS NOT NULL), 0) AS variables,
+               COALESCE(SUM(e.size_bytes), 0)                       AS size_bytes,
+               COALESCE(SUM(e.kind = 3 AND e.value IS NOT NULL), 0) AS notes
+          FROM {sessions} o JOIN {entries} e ON e.tenant = o.tenant AND e.sid = o.sid
+         WHERE o.tenant = %s AND o.session_id = %s) AS counted
+   SET s.variables  = counted.variables,
+       s.size_bytes = counted.size_bytes,
+       s.notes      = counted.notes<check>
+ WHERE s.tenant = %s AND s.session_id = %s
 """
+CHECK_COUNTED = """ + JSON_LENGTH(IF(counted.variables <= %s AND counted.size_bytes <= %s AND counted.notes <= %s,
+                                                         '[]', ''))"""
 
 # What there is, expired or not; and what there would be without expired variables, and without any.
 STATE = """
@@ -233,8 +240,8 @@ class SessionStatements(WorkingStatements):
 
     def recount(self, key: SessionKey, allowed: Allowed | None = None) -> Statement:
         """Count all anew, and undo the batch if it exceeds the limits."""
-        check, limits = _check(allowed)
-        return Statement(self._text(RECOUNT.replace("<check>", check)), (*limits, *key))
+        check = "" if allowed is None else CHECK_COUNTED
+        return Statement(self._text(RECOUNT.replace("<check>", check)), (*key, *(allowed or ()), *key))
 
     def state(self, key: SessionKey) -> Statement:
         """What there is of a session, expired or not.

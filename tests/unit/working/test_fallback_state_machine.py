@@ -175,7 +175,8 @@ class Outages(RuleBasedStateMachine):
             if there in self.perhaps_written.get(key, ()):
                 continue
             if key in self.perhaps_removed:
-                written = [(process, value) for process, value in written if value is not None]
+                last = dict(written)
+                written = [(process, value) for process, value in written if last[process] is not None]
                 if there is None or not written:
                     continue
             self.check_last(f"variable {key!r}:", written, there)
