@@ -70,6 +70,21 @@ SELECT v.seq, v.ns, v.checkpoint_id, p.checkpoint_id, v.created_at, <row_bytes> 
 BEFORE = " AND v.seq < %s"
 THIS = " AND v.version_key = %s"
 NEWEST_OF = " AND v.ns_key = %s"
+BY = " AND v.created_at <= %s"
+
+# Checkpoints of the threads saved to last whose metadata contains a pair, newest first. Metadata has no index here.
+BY_METADATA = """
+SELECT v.thread_id, v.ns, v.checkpoint_id, NULL, v.created_at, <row_bytes>, v.metadata
+  FROM (SELECT t.tenant, t.thread_id
+          FROM {threads} t
+         WHERE t.tenant = %s AND <live>
+         ORDER BY t.updated_at DESC, t.thread_id DESC
+         LIMIT %s) AS t
+  JOIN {versions} v ON v.tenant = t.tenant AND v.thread_id = t.thread_id
+ WHERE v.hidden = 0 AND IF(JSON_VALID(v.metadata), JSON_CONTAINS(v.metadata, %s), FALSE)
+ ORDER BY v.created_at DESC, v.seq DESC
+ LIMIT %s
+"""
 
 # Reads every row of the tenant.
 TOTALS = """
@@ -187,11 +202,20 @@ class LookingStatements(Statements):
             return Statement(self._complete(HISTORY), (tenant, thread_id, limit))
         return Statement(self._complete(HISTORY, BEFORE), (tenant, thread_id, before_seq, limit))
 
-    def checkpoint(self, tenant: str, thread_id: str, ns_key: bytes, version_key: bytes | None) -> Statement:
-        """The same of one checkpoint, or of the newest of a namespace."""
-        if version_key is None:
-            return Statement(self._complete(HISTORY, NEWEST_OF), (tenant, thread_id, ns_key, 1))
-        return Statement(self._complete(HISTORY, THIS), (tenant, thread_id, version_key, 1))
+    def checkpoint(
+        self, tenant: str, thread_id: str, ns_key: bytes, version_key: bytes | None, until: str | None
+    ) -> Statement:
+        """The same of one checkpoint, or of the newest of a namespace; of those saved by a time, if one is given."""
+        conditions, params = (NEWEST_OF, [ns_key]) if version_key is None else (THIS, [version_key])
+        known: list[Param] = [tenant, thread_id, *params]
+        if until is not None:
+            conditions += BY
+            known.append(until)
+        return Statement(self._complete(HISTORY, conditions), (*known, 1))
+
+    def by_metadata(self, tenant: str, threads: int, pair: str, limit: int) -> Statement:
+        """Thread, namespace, id, NULL, time, bytes and metadata of checkpoints of so many threads that have a pair."""
+        return Statement(self._complete(BY_METADATA), (tenant, threads, pair, limit))
 
     def totals(self, tenant: str) -> tuple[Statement, ...]:
         """Threads, checkpoints and bytes of their rows; then bytes of parts that stand apart, and of writes."""
