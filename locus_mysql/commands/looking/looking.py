@@ -14,13 +14,13 @@ from ...inspection.inspector import Inspector
 from ...inspection.records import CheckpointRow, ThreadFamily, ThreadRow
 from ..arguments import add_connection, add_prefix, add_tenant, options_of
 from ..tables import THREADED, add_family
-from .measures import TIME_HELP, age, moment_of, told_time, zone_name, zone_of
+from .measures import age, moment_of, told_time, zone_name, zone_of
 from .screen import Said, need_rich
 
 T = TypeVar("T")
 
 
-def add_looking(parser: argparse.ArgumentParser, *, json: bool = True) -> None:
+def add_looking(parser: argparse.ArgumentParser) -> None:
     """Where to look, and how to show it."""
     add_connection(parser)
     add_tenant(parser, "threads")
@@ -29,8 +29,7 @@ def add_looking(parser: argparse.ArgumentParser, *, json: bool = True) -> None:
     parser.add_argument(
         "--tz", metavar="ZONE", default="UTC", help="the zone of times: UTC (default), local, or such as Europe/Berlin"
     )
-    if json:
-        parser.add_argument("--json", action="store_true", help="as JSON, for programs; needs no rich")
+    parser.add_argument("--json", action="store_true", help="as JSON, for programs; needs no rich")
 
 
 def add_thread(parser: argparse.ArgumentParser) -> None:
@@ -77,13 +76,18 @@ def config_of(arguments: argparse.Namespace) -> MySQLConfig:
     return MySQLConfig.from_env(**options_of(arguments), ddl_mode="validate")
 
 
-def look(arguments: argparse.Namespace, work: Callable[[Inspector], Awaitable[T]]) -> T:
+def look(arguments: argparse.Namespace, work: Callable[[Inspector], Awaitable[T]], *, shows: bool = True) -> T:
     """Do something with an inspector.
 
+    Args:
+        arguments: Of the command.
+        work: What to do.
+        shows: Whether what is found will be shown on a screen, unless as JSON.
+
     Raises:
-        SetupError: What is found could not be shown, as rich is missing.
+        SetupError: It could not be shown, as rich is missing.
     """
-    if not getattr(arguments, "json", False):
+    if shows and not arguments.json:
         need_rich()
     config = config_of(arguments)
 
@@ -187,6 +191,3 @@ def of_checkpoint(row: CheckpointRow, clock: Clock) -> Sequence[Said | str]:
     """A checkpoint in a line."""
     where = f" in {row.namespace}" if row.namespace else ""
     return (Said(row.checkpoint_id, "yellow"), f"{where}  ", Said(clock.zoned(row.created_at), "dim"))
-
-
-__all__ = ["TIME_HELP"]
