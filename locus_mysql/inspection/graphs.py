@@ -293,6 +293,7 @@ def _writes(write: LoadedWrite) -> list[PendingWrite]:
 
 def _thread(row: Row) -> ThreadRow:
     thread_id, created_at, updated_at, saved_at, checkpoint_id, metadata, checkpoints, size_bytes = row
+    known, damage = metadata_of(metadata)
     times = [aware(time) for time in (updated_at, saved_at) if time is not None]
     return ThreadRow(
         family="versions",
@@ -302,19 +303,22 @@ def _thread(row: Row) -> ThreadRow:
         checkpoints=_count(checkpoints),
         size_bytes=_count(size_bytes),
         checkpoint_id=cast("str | None", checkpoint_id),
-        metadata=metadata_of(metadata),
+        metadata=known,
+        damage=damage,
     )
 
 
 def _checkpoint(row: Row) -> CheckpointRow:
     _, ns, checkpoint_id, parent_id, created_at, size_bytes, metadata = row
+    known, damage = metadata_of(metadata)
     return CheckpointRow(
         namespace=cast(str, ns),
         checkpoint_id=cast(str, checkpoint_id),
         parent_id=cast("str | None", parent_id),
         created_at=aware(created_at),
         size_bytes=_count(size_bytes),
-        metadata=metadata_of(metadata),
+        metadata=known,
+        damage=damage,
     )
 
 
@@ -343,7 +347,7 @@ def _turn(version: LoadedVersion) -> Turn:
     )
     tokens = [usage.get("total_tokens") for usage in used if isinstance(usage, dict)]
     counted = [count for count in tokens if isinstance(count, int) and not isinstance(count, bool)]
-    step = metadata_of(version.metadata).get("step")
+    step = metadata_of(version.metadata)[0].get("step")
     return Turn(
         checkpoint_id=version.checkpoint_id,
         created_at=version.created_at,
