@@ -10,7 +10,7 @@ from ..template import Statements
 
 #: What a row takes.
 SIZE = (
-    "LENGTH(c.payload) + COALESCE(LENGTH(c.metadata), 0) + COALESCE(LENGTH(c.search_text), LENGTH(c.pending_text), 0)"
+    "c.payload_bytes + COALESCE(LENGTH(c.metadata), 0) + COALESCE(LENGTH(c.search_text), LENGTH(c.pending_text), 0)"
 )
 
 #: A thread that has not expired.
