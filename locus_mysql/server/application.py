@@ -19,6 +19,7 @@ from .callers import Caller
 from .dispatching import Dispatcher
 from .health import health_endpoints
 from .limits import Limits
+from .locus import locus_endpoints
 from .pages.endpoints import page_endpoints
 from .routing import Router
 from .services import Services
@@ -50,7 +51,7 @@ def create_app(
     services = Services(database, allow_writes=allow_writes, vacuum=vacuum)
     anyone = Caller("anyone", config.tenant, may_write=True)
     authenticate = by_header(tokens, anyone)
-    routers = [Router([*health_endpoints(), *api_endpoints()], authenticate)]
+    routers = [Router([*health_endpoints(), *locus_endpoints(), *api_endpoints()], authenticate)]
     if inspector:
         routers.append(Router(page_endpoints(), authenticate))
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from typing import cast
+
+from starlette.requests import Request
 
 from ..database.database import Database
+from ..integrations.locus.dicts import AgentDictOperations, AgentDicts
 from ..memories.store import MemoryStore
 from ..working.memory import WorkingMemory
 
@@ -24,6 +28,12 @@ class Services:
         self.vacuum = vacuum
         #: Set when the service is asked to stop: what would go on for ever, such as a stream of events, ends then.
         self.stopping = asyncio.Event()
+        self._agents = AgentDictOperations(database.config)
+        self._agents.count_in(database.counters)
+
+    def threads(self, tenant: str) -> AgentDicts:
+        """The threads of a tenant's agents. What the process remembers of threads is shared between all calls."""
+        return AgentDicts(self._agents.of_tenant(tenant), self.database)
 
     def memories(self, tenant: str) -> MemoryStore:
         """The long-term memories of a tenant."""
@@ -32,3 +42,13 @@ class Services:
     def working(self, tenant: str, session_id: str) -> WorkingMemory:
         """A session of a tenant."""
         return WorkingMemory(session_id, self.database, tenant=tenant)
+
+
+def services_of(request: Request) -> Services:
+    """The services that a request may use."""
+    return cast(Services, request.app.state.services)
+
+
+def tenant_of(request: Request) -> str:
+    """Whose request it is."""
+    return cast(str, request.state.caller.tenant)
