@@ -8,6 +8,7 @@ from typing import cast
 from starlette.requests import Request
 
 from ..database.database import Database
+from ..inspection.inspector import Inspector
 from ..integrations.locus.dicts import AgentDictOperations, AgentDicts
 from ..memories.store import MemoryStore
 from ..working.memory import WorkingMemory
@@ -34,6 +35,10 @@ class Services:
     def threads(self, tenant: str) -> AgentDicts:
         """The threads of a tenant's agents. What the process remembers of threads is shared between all calls."""
         return AgentDicts(self._agents.of_tenant(tenant), self.database)
+
+    def inspector(self, tenant: str) -> Inspector:
+        """What looks at all that a tenant keeps."""
+        return Inspector(self.database, tenant=tenant)
 
     def memories(self, tenant: str) -> MemoryStore:
         """The long-term memories of a tenant."""
