@@ -12,6 +12,7 @@ from ..inspection.inspector import Inspector
 from ..integrations.locus.dicts import AgentDictOperations, AgentDicts
 from ..memories.store import MemoryStore
 from ..working.memory import WorkingMemory
+from .pulse import Pulse
 
 
 class Services:
@@ -29,6 +30,7 @@ class Services:
         self.vacuum = vacuum
         #: Set when the service is asked to stop: what would go on for ever, such as a stream of events, ends then.
         self.stopping = asyncio.Event()
+        self.pulse = Pulse(database)
         self._agents = AgentDictOperations(database.config)
         self._agents.count_in(database.counters)
 
