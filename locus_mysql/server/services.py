@@ -8,6 +8,7 @@ from typing import cast
 from starlette.requests import Request
 
 from ..database.database import Database
+from ..inspection.inspector import Inspector
 from ..integrations.locus.dicts import AgentDictOperations, AgentDicts
 from ..memories.store import MemoryStore
 from ..working.memory import WorkingMemory
@@ -28,6 +29,8 @@ class Services:
         self.vacuum = vacuum
         #: Set when the service is asked to stop: what would go on for ever, such as a stream of events, ends then.
         self.stopping = asyncio.Event()
+        #: Families whose tables are known to be there.
+        self.families: set[str] = set()
         self._agents = AgentDictOperations(database.config)
         self._agents.count_in(database.counters)
 
@@ -35,13 +38,17 @@ class Services:
         """The threads of a tenant's agents. What the process remembers of threads is shared between all calls."""
         return AgentDicts(self._agents.of_tenant(tenant), self.database)
 
+    def inspector(self, tenant: str) -> Inspector:
+        """What looks at all that a tenant keeps."""
+        return Inspector(self.database, tenant=tenant)
+
     def memories(self, tenant: str) -> MemoryStore:
         """The long-term memories of a tenant."""
         return MemoryStore(self.database, tenant=tenant)
 
-    def working(self, tenant: str, session_id: str) -> WorkingMemory:
-        """A session of a tenant."""
-        return WorkingMemory(session_id, self.database, tenant=tenant)
+    def working(self, tenant: str, session_id: str, session_ttl_seconds: float | None = None) -> WorkingMemory:
+        """A session of a tenant; with the time to live that it has if it begins now."""
+        return WorkingMemory(session_id, self.database, session_ttl_seconds=session_ttl_seconds, tenant=tenant)
 
 
 def services_of(request: Request) -> Services:

@@ -7,15 +7,16 @@ from typing import Literal, TypeAlias
 from starlette.requests import Request
 
 from ...dialect import Schema
+from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...dialect.memories.dialect import MemoryDialect
 from ...dialect.working.dialect import WorkingDialect
 from ...engine.bootstrap import has_own_tables
 from ..problems import Problem
-from ..services import Services
+from ..services import Services, services_of
 
-Family: TypeAlias = Literal["memories", "working"]
+Family: TypeAlias = Literal["agents", "memories", "working"]
 
-_NAMES: dict[Family, str] = {"memories": "long-term memory", "working": "working memory"}
+_NAMES: dict[Family, str] = {"agents": "threads", "memories": "long-term memory", "working": "working memory"}
 
 
 async def is_there(request: Request, family: Family) -> bool:
@@ -26,17 +27,19 @@ async def is_there(request: Request, family: Family) -> bool:
     Raises:
         Problem: They are not there, and the service may not make them.
     """
-    services: Services = request.app.state.services
+    services = services_of(request)
     if family in services.families:
         return True
     if await services.database.asynchronous.run(has_own_tables(_schema(services, family))):
         services.families.add(family)
         return True
-    if services.config.ddl_mode != "create":
+    if services.database.config.ddl_mode != "create":
         raise Problem(404, "not_kept", f"This service keeps no {_NAMES[family]}: the database has no tables for it.")
     return False
 
 
 def _schema(services: Services, family: Family) -> Schema:
-    prefix = services.config.table_prefix
+    prefix = services.database.config.table_prefix
+    if family == "agents":
+        return CheckpointDialect(prefix, "agents").schema
     return MemoryDialect(prefix).schema if family == "memories" else WorkingDialect(prefix).schema

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 from starlette.requests import Request
@@ -13,7 +13,11 @@ from ...memories.records import Hits, MemoryItem
 from ..answers import answer
 from ..problems import not_found
 from ..routing import Endpoint
-from .models import Answer, Body, Deleted, Json, Limit, Metadata, Offset, Query, Time
+from ..services import services_of, tenant_of
+from .families import is_there
+from .models import Answer, Body, Deleted, Gone, Json, Limit, Metadata, Offset, Query, Time
+
+FAMILY: Final = "memories"
 
 _LABEL = Annotated[str, Field(min_length=1, max_length=999, pattern=r"^[^\u0000]+$")]
 _KEY = Annotated[
@@ -71,9 +75,7 @@ class NewItem(Body):
         int | None,
         Field(ge=0, le=2**31, description="Write only if the item has this version; 0: only if there is none."),
     ] = None
-    text: Annotated[
-        str | None, Field(description="What is searched by word; left out, all texts in the value.")
-    ] = None
+    text: Annotated[str | None, Field(description="What is searched by word; left out, all texts in the value.")] = None
 
     def put(self) -> Put:
         """As the store takes it."""
@@ -105,8 +107,8 @@ class Item(Answer):
 class Batch(Body):
     """Items to write and to delete, all or none. What is both is deleted; of several with one key the last counts."""
 
-    items: Annotated[list[NewItem], Field(max_length=BATCH_LIMIT)] = []
-    deleted: Annotated[list[ItemKey], Field(max_length=BATCH_LIMIT)] = []
+    items: Annotated[list[NewItem], Field(max_length=BATCH_LIMIT)] = Field(default_factory=list)
+    deleted: Annotated[list[ItemKey], Field(max_length=BATCH_LIMIT)] = Field(default_factory=list)
 
 
 class KeysQuery(Query):
@@ -128,8 +130,10 @@ class NamespacesQuery(Query):
 
     prefix: Annotated[
         list[_LABEL], Field(max_length=500, description="The first labels; * stands for any one label.")
-    ] = []
-    suffix: Annotated[list[_LABEL], Field(max_length=500, description="The last labels; likewise.")] = []
+    ] = Field(default_factory=list)
+    suffix: Annotated[list[_LABEL], Field(max_length=500, description="The last labels; likewise.")] = Field(
+        default_factory=list
+    )
     max_depth: Annotated[
         int | None, Field(ge=1, le=1_000, description="Cut to so many labels; each is then listed once.")
     ] = None
@@ -146,7 +150,7 @@ class Namespaces(Answer):
 class Search(Body):
     """What to look for."""
 
-    namespace_prefix: _PREFIX = []
+    namespace_prefix: _PREFIX = Field(default_factory=list)
     query: Annotated[
         str | None, Field(max_length=4_096, description="Words, and phrases in double quotes; left out: newest first.")
     ] = None
@@ -176,16 +180,11 @@ class FoundItems(Answer):
     hits: list[Hit]
 
 
-class DeletedItem(Answer):
-    """That the item is gone."""
-
-    deleted: Literal[True] = True
-
-
 async def put_item(request: Request) -> Response:
     """Write an item."""
     new: NewItem = request.state.body
-    memories = request.app.state.services.memories(request.state.caller.tenant)
+    memories = services_of(request).memories(tenant_of(request))
+    await is_there(request, FAMILY)
     put = new.put()
     version = await memories.put(
         put.namespace,
@@ -202,9 +201,8 @@ async def put_item(request: Request) -> Response:
 async def get_item(request: Request) -> Response:
     """The item under a key."""
     asked: ItemQuery = request.state.query
-    services = request.app.state.services
-    memories = services.memories(request.state.caller.tenant)
-    item = await memories.get_item(asked.namespace, asked.key) if await services.keeps("memories") else None
+    memories = services_of(request).memories(tenant_of(request))
+    item = await memories.get_item(asked.namespace, asked.key) if await is_there(request, FAMILY) else None
     if item is None:
         raise not_found("item")
     return answer(_item(item))
@@ -213,9 +211,8 @@ async def get_item(request: Request) -> Response:
 async def delete_item(request: Request) -> Response:
     """Delete an item."""
     asked: ItemQuery = request.state.query
-    services = request.app.state.services
-    memories = services.memories(request.state.caller.tenant)
-    if not (await services.keeps("memories") and await memories.delete(asked.namespace, asked.key)):
+    memories = services_of(request).memories(tenant_of(request))
+    if not (await is_there(request, FAMILY) and await memories.delete(asked.namespace, asked.key)):
         raise not_found("item")
     return answer({"deleted": True})
 
@@ -223,7 +220,8 @@ async def delete_item(request: Request) -> Response:
 async def write_batch(request: Request) -> Response:
     """Write and delete items, all or none."""
     wanted: Batch = request.state.body
-    memories = request.app.state.services.memories(request.state.caller.tenant)
+    memories = services_of(request).memories(tenant_of(request))
+    await is_there(request, FAMILY)
     gone = [(one.namespace, one.key) for one in wanted.deleted]
     return answer({"deleted": await memories.write_batch([item.put() for item in wanted.items], gone)})
 
@@ -231,20 +229,18 @@ async def write_batch(request: Request) -> Response:
 async def list_keys(request: Request) -> Response:
     """The keys of a namespace."""
     asked: KeysQuery = request.state.query
-    services = request.app.state.services
-    if not await services.keeps("memories"):
+    if not await is_there(request, FAMILY):
         return answer({"keys": []})
-    memories = services.memories(request.state.caller.tenant)
+    memories = services_of(request).memories(tenant_of(request))
     return answer({"keys": await memories.list_keys(asked.namespace, asked.limit, asked.offset)})
 
 
 async def list_namespaces(request: Request) -> Response:
     """The namespaces that hold items."""
     asked: NamespacesQuery = request.state.query
-    services = request.app.state.services
-    if not await services.keeps("memories"):
+    if not await is_there(request, FAMILY):
         return answer({"namespaces": []})
-    memories = services.memories(request.state.caller.tenant)
+    memories = services_of(request).memories(tenant_of(request))
     found = await memories.list_namespaces(
         asked.prefix, suffix=asked.suffix, max_depth=asked.max_depth, limit=asked.limit, offset=asked.offset
     )
@@ -254,10 +250,9 @@ async def list_namespaces(request: Request) -> Response:
 async def search(request: Request) -> Response:
     """Find items by field and by word."""
     asked: Search = request.state.body
-    services = request.app.state.services
-    if not await services.keeps("memories"):
+    if not await is_there(request, FAMILY):
         return answer({"hits": []})
-    memories = services.memories(request.state.caller.tenant)
+    memories = services_of(request).memories(tenant_of(request))
     hits: Hits = await memories.search(
         asked.namespace_prefix,
         query=asked.query,
@@ -293,7 +288,7 @@ ENDPOINTS = (
         access="write",
         summary="Delete an item",
         query=ItemQuery,
-        answer=DeletedItem,
+        answer=Gone,
     ),
     Endpoint(
         "POST",

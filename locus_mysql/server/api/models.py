@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-#: Text that MySQL can hold as a key.
+#: Text that can be a key.
 WITHOUT_NUL = r"^[^\u0000]*$"
 
 ThreadId: TypeAlias = Annotated[
@@ -36,8 +36,9 @@ NextCursor: TypeAlias = Annotated[
     str | None, Field(description="What to ask for the next page with; null if this is the last one.")
 ]
 Json: TypeAlias = Annotated[Any, Field(description="Any JSON value.")]
-Metadata: TypeAlias = Annotated[
-    dict[str, Any], Field(description="JSON values by name, at most 65,536 bytes as JSON.")
+Metadata: TypeAlias = Annotated[dict[str, Any], Field(description="JSON values by name, at most 65,536 bytes as JSON.")]
+Damage: TypeAlias = Annotated[
+    str | None, Field(description="What cannot be read of it; null if nothing is known to be damaged.")
 ]
 Time: TypeAlias = Annotated[datetime, Field(description="By the database's clock, in UTC.")]
 
@@ -58,6 +59,12 @@ class Answer(BaseModel):
     """Base of answers."""
 
     model_config = ConfigDict(frozen=True)
+
+
+class Gone(Answer):
+    """That it was there, and is no more."""
+
+    deleted: Literal[True] = True
 
 
 class Deleted(Answer):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 from starlette.requests import Request
@@ -13,11 +13,14 @@ from ...inspection.records import CheckpointRow, Page, ThreadRow
 from ..answers import answer
 from ..problems import not_found
 from ..routing import Endpoint
+from ..services import services_of, tenant_of
+from .families import is_there
 from .models import (
     Answer,
     Body,
     CheckpointId,
     Cursor,
+    Damage,
     Json,
     Limit,
     Metadata,
@@ -28,7 +31,7 @@ from .models import (
 )
 
 #: The family that the service keeps threads in.
-FAMILY = "agents"
+FAMILY: Final = "agents"
 
 
 class ThreadsQuery(Query):
@@ -52,6 +55,7 @@ class Thread(Answer):
     size_bytes: Annotated[int, Field(ge=0, description="What it takes in the database, indexes left out.")]
     checkpoint_id: Annotated[str | None, Field(description="Its newest checkpoint.")]
     metadata: Annotated[Metadata, Field(description="That checkpoint's metadata.")]
+    damage: Damage
 
 
 class Threads(Answer):
@@ -76,6 +80,7 @@ class HistoryEntry(Answer):
     created_at: Time
     size_bytes: Annotated[int, Field(ge=0, description="What its row takes in the database.")]
     metadata: Metadata
+    damage: Damage
 
 
 class History(Answer):
@@ -180,17 +185,18 @@ class Vacuumed(Answer):
 async def list_threads(request: Request) -> Response:
     """A page of the caller's threads."""
     asked: ThreadsQuery = request.state.query
-    inspector = request.app.state.services.inspector(request.state.caller.tenant)
-    page: Page[ThreadRow] = await inspector.threads(
-        FAMILY, limit=asked.limit, cursor=asked.cursor, pattern=asked.pattern
-    )
+    inspector = services_of(request).inspector(tenant_of(request))
+    page: Page[ThreadRow] = Page([])
+    if await is_there(request, FAMILY):
+        page = await inspector.threads(FAMILY, limit=asked.limit, cursor=asked.cursor, pattern=asked.pattern)
     return answer({"threads": [_thread(row) for row in page.items], "cursor": page.cursor})
 
 
 async def get_thread(request: Request) -> Response:
     """One of the caller's threads."""
-    inspector = request.app.state.services.inspector(request.state.caller.tenant)
-    row = await inspector.thread(FAMILY, request.path_params["thread_id"])
+    inspector = services_of(request).inspector(tenant_of(request))
+    there = await is_there(request, FAMILY)
+    row = await inspector.thread(FAMILY, request.path_params["thread_id"]) if there else None
     if row is None:
         raise not_found("thread")
     return answer(_thread(row))
@@ -199,10 +205,11 @@ async def get_thread(request: Request) -> Response:
 async def get_history(request: Request) -> Response:
     """A page of a thread's checkpoints."""
     asked: HistoryQuery = request.state.query
-    inspector = request.app.state.services.inspector(request.state.caller.tenant)
-    page: Page[CheckpointRow] = await inspector.history(
-        FAMILY, request.path_params["thread_id"], limit=asked.limit, cursor=asked.cursor
-    )
+    inspector = services_of(request).inspector(tenant_of(request))
+    page: Page[CheckpointRow] = Page([])
+    if await is_there(request, FAMILY):
+        thread_id = request.path_params["thread_id"]
+        page = await inspector.history(FAMILY, thread_id, limit=asked.limit, cursor=asked.cursor)
     entries = [
         {
             "checkpoint_id": row.checkpoint_id,
@@ -210,6 +217,7 @@ async def get_history(request: Request) -> Response:
             "created_at": row.created_at,
             "size_bytes": row.size_bytes,
             "metadata": row.metadata,
+            "damage": row.damage,
         }
         for row in page.items
     ]
@@ -219,7 +227,7 @@ async def get_history(request: Request) -> Response:
 async def get_metadata(request: Request) -> Response:
     """The metadata of a checkpoint."""
     asked: MetadataQuery = request.state.query
-    threads = request.app.state.services.threads(request.state.caller.tenant)
+    threads = services_of(request).threads(tenant_of(request))
     info = await threads.get_metadata(request.path_params["thread_id"], asked.checkpoint_id)
     if info is None:
         raise not_found("checkpoint")
@@ -229,7 +237,7 @@ async def get_metadata(request: Request) -> Response:
 async def copy_thread(request: Request) -> Response:
     """Copy a thread to a new one."""
     wanted: Copy = request.state.body
-    threads = request.app.state.services.threads(request.state.caller.tenant)
+    threads = services_of(request).threads(tenant_of(request))
     if not await threads.copy_thread(request.path_params["thread_id"], wanted.to):
         raise not_found("thread")
     return answer({"thread_id": wanted.to})
@@ -238,14 +246,14 @@ async def copy_thread(request: Request) -> Response:
 async def search(request: Request) -> Response:
     """Find what was said."""
     asked: SearchQuery = request.state.query
-    threads = request.app.state.services.threads(request.state.caller.tenant)
+    threads = services_of(request).threads(tenant_of(request))
     return answer({"hits": await threads.search(asked.q, asked.limit)})
 
 
 async def query_metadata(request: Request) -> Response:
     """Find checkpoints by their metadata."""
     asked: PairQuery = request.state.query
-    threads = request.app.state.services.threads(request.state.caller.tenant)
+    threads = services_of(request).threads(tenant_of(request))
     found = await threads.query_by_metadata(asked.key, _value_of(asked.value), asked.limit)
     return answer({"checkpoints": [_info(info) for info in found]})
 
@@ -253,7 +261,7 @@ async def query_metadata(request: Request) -> Response:
 async def vacuum(request: Request) -> Response:
     """Remove old checkpoints."""
     wanted: Vacuum = request.state.body
-    threads = request.app.state.services.threads(request.state.caller.tenant)
+    threads = services_of(request).threads(tenant_of(request))
     return answer({"removed": await threads.vacuum(wanted.older_than_days)})
 
 
@@ -266,6 +274,7 @@ def _thread(row: ThreadRow) -> dict[str, Any]:
         "size_bytes": row.size_bytes,
         "checkpoint_id": row.checkpoint_id,
         "metadata": row.metadata,
+        "damage": row.damage,
     }
 
 

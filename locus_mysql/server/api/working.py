@@ -6,7 +6,7 @@ session, as a token that may only read changes nothing; each write does, and ``t
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 from starlette.requests import Request
@@ -19,10 +19,11 @@ from ...working.values import MISSING, TTL_LIMIT_S
 from ..answers import answer
 from ..problems import not_found
 from ..routing import Endpoint
+from ..services import services_of, tenant_of
 from .families import is_there
-from .models import WITHOUT_NUL, Answer, Body, CheckpointId, Deleted, Json, Query, Time
+from .models import WITHOUT_NUL, Answer, Body, CheckpointId, Deleted, Gone, Json, Query, Time
 
-FAMILY = "working"
+FAMILY: Final = "working"
 
 #: Variables in one request.
 VARIABLES_LIMIT = 1_000
@@ -145,9 +146,7 @@ class WasSet(Answer):
 class TimeToLive(Answer):
     """How long a variable has."""
 
-    expires_in_s: Annotated[
-        float | None, Field(description="null if it does not expire by itself, or is not there.")
-    ]
+    expires_in_s: Annotated[float | None, Field(description="null if it does not expire by itself, or is not there.")]
 
 
 class ScratchpadQuery(Query):
@@ -206,21 +205,15 @@ class SessionCheckpoints(Answer):
 def _session(request: Request) -> WorkingMemory:
     """The session that a request is about."""
     begins = getattr(request.state, "query", None)
-    memory: WorkingMemory = request.app.state.services.working(
-        request.state.caller.tenant,
-        request.path_params["session_id"],
-        begins.session_ttl_seconds if isinstance(begins, BeginsQuery) else None,
-    )
-    return memory
+    ttl_seconds = begins.session_ttl_seconds if isinstance(begins, BeginsQuery) else None
+    return services_of(request).working(tenant_of(request), request.path_params["session_id"], ttl_seconds)
 
 
 async def get_session(request: Request) -> Response:
     """What a session holds."""
     session = _session(request)
     if not await is_there(request, FAMILY):
-        return answer(
-            {"keys": 0, "size_bytes": 0, "scratchpad_entries": 0, "checkpoints": 0, "expires_in_s": None}
-        )
+        return answer({"keys": 0, "size_bytes": 0, "scratchpad_entries": 0, "checkpoints": 0, "expires_in_s": None})
     stats = await session.stats()
     return answer(
         {
@@ -238,7 +231,7 @@ async def end_session(request: Request) -> Response:
     session = _session(request)
     if not (await is_there(request, FAMILY) and await session.end()):
         raise not_found("session")
-    return answer({"deleted": 1})
+    return answer({"deleted": True})
 
 
 async def touch_session(request: Request) -> Response:
@@ -299,7 +292,7 @@ async def delete_variable(request: Request) -> Response:
     session, key = _session(request), request.path_params["key"]
     if not (await is_there(request, FAMILY) and await session.delete(key)):
         raise not_found("variable")
-    return answer({"deleted": 1})
+    return answer({"deleted": True})
 
 
 async def get_ttl(request: Request) -> Response:
@@ -347,7 +340,7 @@ async def delete_task(request: Request) -> Response:
     session = _session(request)
     if await is_there(request, FAMILY) and await session.get_task_state() is not None:
         await session.set_task_state(None)
-        return answer({"deleted": 1})
+        return answer({"deleted": True})
     raise not_found("task state")
 
 
@@ -401,7 +394,7 @@ async def delete_checkpoint(request: Request) -> Response:
     session, checkpoint_id = _session(request), request.path_params["checkpoint_id"]
     if not (await is_there(request, FAMILY) and await session.delete_checkpoint(checkpoint_id)):
         raise not_found("checkpoint")
-    return answer({"deleted": 1})
+    return answer({"deleted": True})
 
 
 _SESSION = "/sessions/{session_id}"
@@ -410,7 +403,7 @@ _CHECKPOINT = "/sessions/{session_id}/checkpoints/{checkpoint_id}"
 
 ENDPOINTS = (
     Endpoint("GET", _SESSION, get_session, "read", "Describe a session", answer=Session),
-    Endpoint("DELETE", _SESSION, end_session, "write", "End a session, with all that it holds", answer=Deleted),
+    Endpoint("DELETE", _SESSION, end_session, "write", "End a session, with all that it holds", answer=Gone),
     Endpoint(
         "POST",
         f"{_SESSION}/touch",
@@ -437,7 +430,7 @@ ENDPOINTS = (
     Endpoint(
         "PUT", _VARIABLE, set_variable, "write", "Set a variable", query=BeginsQuery, body=NewVariable, answer=Done
     ),
-    Endpoint("DELETE", _VARIABLE, delete_variable, "write", "Delete a variable", answer=Deleted),
+    Endpoint("DELETE", _VARIABLE, delete_variable, "write", "Delete a variable", answer=Gone),
     Endpoint("GET", f"{_VARIABLE}/ttl", get_ttl, "read", "How long a variable has", answer=TimeToLive),
     Endpoint(
         "POST",
@@ -470,7 +463,7 @@ ENDPOINTS = (
         body=TaskState,
         answer=Done,
     ),
-    Endpoint("DELETE", f"{_SESSION}/task", delete_task, "write", "Remove the state of the task", answer=Deleted),
+    Endpoint("DELETE", f"{_SESSION}/task", delete_task, "write", "Remove the state of the task", answer=Gone),
     Endpoint(
         "GET",
         f"{_SESSION}/scratchpad",
@@ -517,5 +510,5 @@ ENDPOINTS = (
         "Make a session what it was",
         answer=Restored,
     ),
-    Endpoint("DELETE", _CHECKPOINT, delete_checkpoint, "write", "Delete a session's checkpoint", answer=Deleted),
+    Endpoint("DELETE", _CHECKPOINT, delete_checkpoint, "write", "Delete a session's checkpoint", answer=Gone),
 )
