@@ -228,7 +228,8 @@ async def get_metadata(request: Request) -> Response:
     """The metadata of a checkpoint."""
     asked: MetadataQuery = request.state.query
     threads = services_of(request).threads(tenant_of(request))
-    info = await threads.get_metadata(request.path_params["thread_id"], asked.checkpoint_id)
+    there = await is_there(request, FAMILY)
+    info = await threads.get_metadata(request.path_params["thread_id"], asked.checkpoint_id) if there else None
     if info is None:
         raise not_found("checkpoint")
     return answer(_info(info))
@@ -238,7 +239,8 @@ async def copy_thread(request: Request) -> Response:
     """Copy a thread to a new one."""
     wanted: Copy = request.state.body
     threads = services_of(request).threads(tenant_of(request))
-    if not await threads.copy_thread(request.path_params["thread_id"], wanted.to):
+    there = await is_there(request, FAMILY)
+    if not (there and await threads.copy_thread(request.path_params["thread_id"], wanted.to)):
         raise not_found("thread")
     return answer({"thread_id": wanted.to})
 
@@ -247,14 +249,16 @@ async def search(request: Request) -> Response:
     """Find what was said."""
     asked: SearchQuery = request.state.query
     threads = services_of(request).threads(tenant_of(request))
-    return answer({"hits": await threads.search(asked.q, asked.limit)})
+    return answer({"hits": await threads.search(asked.q, asked.limit) if await is_there(request, FAMILY) else []})
 
 
 async def query_metadata(request: Request) -> Response:
     """Find checkpoints by their metadata."""
     asked: PairQuery = request.state.query
     threads = services_of(request).threads(tenant_of(request))
-    found = await threads.query_by_metadata(asked.key, _value_of(asked.value), asked.limit)
+    value = _value_of(asked.value)
+    there = await is_there(request, FAMILY)
+    found = await threads.query_by_metadata(asked.key, value, asked.limit) if there else []
     return answer({"checkpoints": [_info(info) for info in found]})
 
 
@@ -262,7 +266,8 @@ async def vacuum(request: Request) -> Response:
     """Remove old checkpoints."""
     wanted: Vacuum = request.state.body
     threads = services_of(request).threads(tenant_of(request))
-    return answer({"removed": await threads.vacuum(wanted.older_than_days)})
+    there = await is_there(request, FAMILY)
+    return answer({"removed": await threads.vacuum(wanted.older_than_days) if there else 0})
 
 
 def _thread(row: ThreadRow) -> dict[str, Any]:
@@ -285,9 +290,13 @@ def _info(info: Any) -> dict[str, Any]:
 def _value_of(text: str) -> Json:
     """What a value in a URL means: JSON if it is some, else the text."""
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_no_json)
     except (ValueError, RecursionError):
         return text
+
+
+def _no_json(constant: str) -> None:
+    raise ValueError(constant)
 
 
 ENDPOINTS = (
