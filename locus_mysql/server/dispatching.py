@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from .bodies import FORM_BYTES, ClientGone, check_no_body, json_of, parsed, query_of, read_body
+from .hosts import Hosts
 from .limits import Limits
 from .problems import Problem, explained, not_found, problem_of, try_later
 from .routing import Endpoint, Router, segments_of
@@ -41,11 +42,13 @@ class Dispatcher:
     Args:
         routers: The first that knows a path answers.
         limits: What is refused.
+        hosts: Where requests may be sent to.
     """
 
-    def __init__(self, routers: Sequence[Router], limits: Limits) -> None:
+    def __init__(self, routers: Sequence[Router], limits: Limits, hosts: Hosts) -> None:
         self.routers = list(routers)
         self.limits = limits
+        self.hosts = hosts
         self.requests = Shares(limits.requests, limits.requests_per_caller)
         self.bytes = Shares(limits.bodies_bytes, limits.bodies_bytes)
 
@@ -73,6 +76,7 @@ class Dispatcher:
         """The answer, also to what goes wrong."""
         router: Router | None = None
         try:
+            self.hosts.check(request)
             segments = segments_of(request.scope)
             for router in self.routers:
                 found = router.find(request.method, segments)

@@ -12,6 +12,7 @@ from ..inspection.inspector import Inspector
 from ..integrations.locus.dicts import AgentDictOperations, AgentDicts
 from ..memories.store import MemoryStore
 from ..working.memory import WorkingMemory
+from .pulse import Pulse
 
 
 class Services:
@@ -31,6 +32,7 @@ class Services:
         self.stopping = asyncio.Event()
         #: Families whose tables are known to be there.
         self.families: set[str] = set()
+        self.pulse = Pulse(database)
         self._agents = AgentDictOperations(database.config)
         self._agents.count_in(database.counters)
 

@@ -29,7 +29,7 @@ async def open_client(make_config: MakeConfig) -> AsyncIterator[OpenClient]:
     ) -> httpx.AsyncClient:
         database = Database(make_config(driver="pymysql", **(store or {})))
         transport = httpx.ASGITransport(create_app(database, **options))
-        client = httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers)
+        client = httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers)
         opened.append((client, database))
         return client
 

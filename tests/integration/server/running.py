@@ -1,0 +1,34 @@
+"""The service on a port of its own, served by uvicorn in a thread: `running`."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+
+#: How long the service may take to start, and to stop.
+WAIT_S = 60.0
+
+
+@contextmanager
+def running(app: Any) -> Iterator[str]:
+    """Serve an application on 127.0.0.1; gives the base of its URLs."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        end = time.monotonic() + WAIT_S
+        while not server.started:
+            assert thread.is_alive(), "the service did not start"
+            assert time.monotonic() < end, "the service took too long to start"
+            time.sleep(0.01)
+        (listening,) = (socket for one in server.servers for socket in one.sockets)
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(WAIT_S)
+        assert not thread.is_alive(), "the service did not stop"
