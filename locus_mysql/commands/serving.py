@@ -105,12 +105,9 @@ def serve(arguments: argparse.Namespace) -> int:
                 f"At {arguments.host!r} others can reach the service, so it needs tokens. Make one with "
                 "`python -m locus_mysql token NAME --write >> tokens.toml`, and give --tokens tokens.toml."
             )
-        logging.basicConfig(
-            level=logging.WARNING if arguments.quiet else logging.INFO,
-            format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-        )
-        for name in ("uvicorn", "uvicorn.error"):  # it tells of its process and of odd requests
-            logging.getLogger(name).setLevel(logging.ERROR)
+        logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        logging.getLogger("locus_mysql").setLevel(logging.WARNING if arguments.quiet else logging.INFO)
+        logging.getLogger("uvicorn").setLevel(logging.ERROR)  # else it tells of each malformed request
         app = create_app(
             config,
             tokens=tokens,

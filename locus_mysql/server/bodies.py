@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -16,6 +16,9 @@ from .limits import Limits
 from .problems import Problem, invalid
 
 M = TypeVar("M", bound=BaseModel)
+
+#: The most fields that a query has: the labels of the longest namespace, and some more.
+FIELDS_LIMIT = 550
 
 #: The largest form that a page sends.
 FORM_BYTES = 65_536
@@ -136,18 +139,27 @@ def parsed(model: type[M], given: object, what: str) -> M:
         raise invalid(f"{what}{f', {place}' if place else ''}: {problem['msg']}.") from None
 
 
-def query_of(request: Request) -> dict[str, str]:
-    """The query of a request, whose names are all different.
+def query_of(request: Request, lists: Collection[str] = ()) -> dict[str, Any]:
+    """The query of a request.
+
+    Args:
+        request: The request.
+        lists: Names that may stand in it more than once; each has a list of texts. All others have a text.
 
     Raises:
-        Problem: It cannot be read, or a name stands in it twice.
+        Problem: It cannot be read, or another name stands in it twice.
     """
     text = request.scope.get("query_string", b"").decode("latin-1")
     try:
-        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=50) if text else []
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=FIELDS_LIMIT) if text else []
     except ValueError:
         raise invalid("The query is not UTF-8, percent-encoded, or has too many fields.") from None
-    query = dict(pairs)
-    if len(query) < len(pairs):
-        raise invalid("A name stands twice in the query.")
+    query: dict[str, Any] = {name: [] for name, _ in pairs if name in lists}
+    for name, value in pairs:
+        if name in lists:
+            query[name].append(value)
+        elif name in query:
+            raise invalid("A name stands twice in the query.")
+        else:
+            query[name] = value
     return query

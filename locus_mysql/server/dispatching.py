@@ -125,7 +125,7 @@ class Dispatcher:
 
     async def _read(self, request: Request, endpoint: Endpoint, share: Share) -> None:
         """Check and parse what the request brings along."""
-        query = query_of(request)
+        query = query_of(request, endpoint.lists)
         if endpoint.query is not None:
             request.state.query = parsed(endpoint.query, query, "The query")
         elif query and endpoint.body != "form":

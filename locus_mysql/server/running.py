@@ -10,6 +10,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -81,6 +82,24 @@ def run(
     Raises:
         SetupError: The database answers, and cannot be used.
     """
+    server = server_of(app, limits=limits, root_path=root_path, ssl_certfile=tls_cert, ssl_keyfile=tls_key)
+
+    async def serve() -> None:
+        await _check_database(server.services)
+        ready()
+        await server.serve(sockets)
+
+    asyncio.run(serve())
+
+
+def server_of(app: Starlette, *, limits: Limits, **options: Any) -> Server:
+    """Uvicorn as the service needs it.
+
+    Args:
+        app: What `create_app` made.
+        limits: The same as the application's.
+        options: Further ones of Uvicorn.
+    """
     config = uvicorn.Config(
         app,
         http=connections_under(limits),
@@ -89,19 +108,10 @@ def run(
         log_config=None,
         access_log=False,
         server_header=False,
-        root_path=root_path,
-        ssl_certfile=tls_cert,
-        ssl_keyfile=tls_key,
         timeout_graceful_shutdown=math.ceil(limits.body_s + limits.request_s),
+        **options,
     )
-    services: Services = app.state.services
-
-    async def serve() -> None:
-        await _check_database(services)
-        ready()
-        await Server(config, services).serve(sockets)
-
-    asyncio.run(serve())
+    return Server(config, app.state.services)
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
