@@ -146,12 +146,12 @@ async def test_any_id_of_a_thread_survives(client: HTTPCheckpointer, direct: MyS
 
 
 async def test_any_id_of_a_checkpoint_survives(client: HTTPCheckpointer, direct: MySQLCheckpointer) -> None:
-    ids = [one[:128] for one in IDS if one not in {".", ".."}]
-    for checkpoint_id in ids:
-        assert await client.save(a_state(checkpoint_id), "t", checkpoint_id) == checkpoint_id
-    assert sorted(await direct.list_checkpoints("t", 100)) == sorted(ids)
-    for checkpoint_id in ids:
-        assert await client.load("t", checkpoint_id) == a_state(checkpoint_id), checkpoint_id
+    states = {one[:128]: a_state(one) for one in IDS if one not in {".", ".."}}
+    for checkpoint_id, state in states.items():
+        assert await client.save(state, "t", checkpoint_id) == checkpoint_id
+    assert sorted(await direct.list_checkpoints("t", 100)) == sorted(states)
+    for checkpoint_id, state in states.items():
+        assert await client.load("t", checkpoint_id) == state, checkpoint_id
         assert await client.delete("t", checkpoint_id), checkpoint_id
         assert await client.load("t", checkpoint_id) is None, checkpoint_id
     assert await client.load("t") is None
