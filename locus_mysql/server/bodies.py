@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
@@ -23,14 +24,43 @@ FIELDS_LIMIT = 550
 FORM_BYTES = 65_536
 
 
+#: How long what is left of a refused request is taken in, so that its client gets to read why, in seconds.
+DRAIN_S = 2.0
+
+
 class ClientGone(Exception):
     """The client closed the connection before it had sent the whole request; nobody waits for an answer."""
 
 
+def has_body(request: Request) -> bool:
+    """Whether a request announces a body."""
+    return request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+
+
+def check_framing(request: Request) -> None:
+    """Refuse a request of which two servers could think that it ends at different places (request smuggling)."""
+    lengths = request.headers.getlist("content-length")
+    codings = request.headers.getlist("transfer-encoding")
+    if (lengths and codings) or len(lengths) > 1 or len(codings) > 1:
+        raise Problem(400, "malformed_request", "The length of the body is given more than once.")
+    if lengths and not (lengths[0].isascii() and lengths[0].isdigit() and len(lengths[0]) < 20):
+        raise Problem(400, "malformed_request", "The length of the body is no number.")
+
+
+async def drain(request: Request) -> None:
+    """Take in what is left of a body that nobody wants. Were the connection closed, the answer might be lost."""
+    if "100-continue" in request.headers.get("expect", "").lower():
+        return  # the client waits with its body
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(DRAIN_S):
+            while (message := await request.receive())["type"] == "http.request" and message.get("more_body", False):
+                pass
+
+
 def check_no_body(request: Request) -> None:
     """Refuse a body where none belongs."""
-    if request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers:
-        raise Problem(400, "unexpected_body", f"A {request.method} request has no body here.", close=True)
+    if has_body(request):
+        raise Problem(400, "unexpected_body", f"A {request.method} request has no body here.")
 
 
 async def read_body(
@@ -51,15 +81,13 @@ async def read_body(
     """
     given, _, parameters = request.headers.get("content-type", "").partition(";")
     if given.strip().lower() != media_type:
-        raise Problem(
-            415, "unsupported_media_type", f"The body must be {media_type}; say so in Content-Type.", close=True
-        )
+        raise Problem(415, "unsupported_media_type", f"The body must be {media_type}; say so in Content-Type.")
     charset = parameters.replace(" ", "").replace('"', "").lower()
     if "charset=" in charset and "charset=utf-8" not in charset:
-        raise Problem(415, "unsupported_media_type", "The body must be UTF-8.", close=True)
+        raise Problem(415, "unsupported_media_type", "The body must be UTF-8.")
     if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise Problem(415, "unsupported_encoding", "The body must not be compressed.", close=True)
-    too_large = Problem(413, "body_too_large", f"The body is larger than {limit} bytes.", close=True)
+        raise Problem(415, "unsupported_encoding", "The body must not be compressed.")
+    too_large = Problem(413, "body_too_large", f"The body is larger than {limit} bytes.")
     declared = request.headers.get("content-length", "0")
     if int(declared) > limit:
         raise too_large
@@ -77,19 +105,20 @@ async def read_body(
                 hold(len(piece))
                 pieces.append(piece)
                 if not message.get("more_body", False):
+                    request.state.body_ended = True
                     return b"".join(pieces)
     except TimeoutError:
-        raise Problem(
-            408, "body_too_slow", f"The body did not arrive within {limits.body_s:g} s.", close=True
-        ) from None
+        raise Problem(408, "body_too_slow", f"The body did not arrive within {limits.body_s:g} s.") from None
 
 
-def json_of(body: bytes) -> Any:
-    """A body as JSON.
+def json_of(body: bytes, limits: Limits) -> Any:
+    """A body as JSON. Of names that an object has twice, the last counts.
 
     Raises:
-        Problem: It is not JSON as RFC 8259 has it, in UTF-8, of at most 200 levels.
+        Problem: It is not JSON as RFC 8259 has it, in UTF-8, of at most 200 levels; or it holds too many values.
     """
+    if body.count(b"[") + body.count(b"{") > limits.values:  # in texts, too; that takes no time to find out
+        raise Problem(413, "body_too_large", f"The body holds more than {limits.values} lists and objects.")
     try:
         return from_json(body, allow_inf_nan=False)
     except ValueError as error:

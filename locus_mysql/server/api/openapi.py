@@ -291,6 +291,6 @@ def _response(text: str, schema: str, *, retry: bool) -> dict[str, Any]:
 def _told(limits: Limits) -> str:
     return (
         f"A body has at most {limits.body_bytes:,} bytes and arrives within {limits.body_s:g} s; JSON is nested at "
-        f"most 200 deep. At most {limits.requests} requests are carried out at once, {limits.requests_per_caller} of "
-        f"one caller, each for at most {limits.request_s:g} s."
+        f"most 200 deep. At most {limits.requests} requests are carried out at once, half of them of one "
+        f"token, each for at most {limits.request_s:g} s."
     )

@@ -10,14 +10,20 @@ from typing import Any
 
 import uvicorn
 
+from locus_mysql.server.limits import Limits
+from locus_mysql.server.running import server_of
+
 #: How long the service may take to start, and to stop.
 WAIT_S = 60.0
 
 
 @contextmanager
-def running(app: Any) -> Iterator[str]:
-    """Serve an application on 127.0.0.1; gives the base of its URLs."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False))
+def running(app: Any, limits: Limits | None = None) -> Iterator[str]:
+    """Serve an application on 127.0.0.1 as `serve` does; gives the base of its URLs."""
+    if hasattr(app.state, "services"):
+        server: uvicorn.Server = server_of(app, limits=limits or Limits(), port=0)
+    else:  # one that has the service within
+        server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
