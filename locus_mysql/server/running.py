@@ -8,6 +8,7 @@ import logging
 import math
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,8 @@ class Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Stop on a signal, and on a second SIGINT at once. Uvicorn by itself would raise them again at the end."""
-        signals = [one for one in STOP_SIGNALS if signal.getsignal(one) != signal.SIG_IGN]
+        is_main = threading.current_thread() is threading.main_thread()  # only that one can listen to signals
+        signals = [one for one in STOP_SIGNALS if is_main and signal.getsignal(one) != signal.SIG_IGN]
         before = {one: signal.signal(one, self.handle_exit) for one in signals}
         try:
             yield

@@ -93,6 +93,7 @@ def test_what_needs_a_token_says_so() -> None:
 def test_it_tells_of_every_error_that_the_service_knows() -> None:
     source = "\n".join(path.read_text() for path in SERVER.rglob("*.py") if "pages" not in path.parts)
     raised = {
+        *((code, int(status)) for status, code in re.findall(r'^    (\d{3}): \("(\w+)", ', source, re.MULTILINE)),
         *((code, int(status)) for status, code in re.findall(r'Problem\(\s*(\d{3}),\s*"(\w+)"', source)),
         *(
             (code, int(status))
