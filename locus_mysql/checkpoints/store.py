@@ -28,6 +28,26 @@ from .turns import AsyncTurns, SyncTurns
 State = dict[str, Any]
 
 
+def new_of_state(data: State, checkpoint_id: str | None, metadata: object) -> NewCheckpoint:
+    """What to save for a dict.
+
+    Args:
+        data: The state.
+        checkpoint_id: Its id; a random one if None.
+        metadata: What it can be found by.
+
+    Raises:
+        InvalidInput: It cannot be stored exactly.
+    """
+    check_json_object(data, "The state")
+
+    def text(delta: Delta) -> tuple[str, bool]:
+        return text_of_plain(data, delta)
+
+    encoded = Encoded(encode(data))
+    return NewCheckpoint(lambda _: encoded, text, checkpoint_id, metadata)
+
+
 class StoreOperations:
     """The store's operations, for one tenant, with states as dicts.
 
@@ -76,13 +96,7 @@ class StoreOperations:
             InvalidInput: An argument cannot be stored exactly.
             StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
         """
-        check_json_object(data, "The state")
-
-        def text(delta: Delta) -> tuple[str, bool]:
-            return text_of_plain(data, delta)
-
-        encoded = Encoded(encode(data))
-        new = NewCheckpoint(lambda _: encoded, text, checkpoint_id, metadata)
+        new = new_of_state(data, checkpoint_id, metadata)
         return (yield from self.checkpoints.save(self._tenant, thread_id, new, expecting(expected)))
 
     def place(self, thread_id: str) -> ThreadKey:

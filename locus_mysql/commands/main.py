@@ -23,6 +23,7 @@ from .imports import (
 from .memory import add_memory, memory
 from .showing import add_demo, add_server, demo, server
 from .tables import add_grants, add_schema, grants, schema
+from .thread_files import add_export, add_import, export_threads, import_threads
 
 #: Each command: what runs it, its arguments, and what it does.
 COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], Callable[[argparse.ArgumentParser], None], str]] = {
@@ -38,6 +39,8 @@ COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], Callable[[argpars
         "copy the items of langgraph-checkpoint-mysql's store",
     ),
     "import-memu": (import_memu, add_import_memu, "copy the records of memU's unmerged MySQL pull request"),
+    "export": (export_threads, add_export, "write threads to a file of JSON lines"),
+    "import": (import_threads, add_import, "write the threads of such a file into the tables"),
     "memory": (memory, add_memory, "export long-term memory to a file of JSON lines, or import one"),
     "vacuum": (vacuum, add_vacuum, "remove checkpoints older than some days, and expired items"),
     "health": (health, add_health, "say whether the server answers, takes writes and has the tables"),

@@ -8,6 +8,7 @@ from typing import Literal
 from ..dialect import Dialect
 from .loading import LoadingStatements
 from .maintenance import MaintenanceStatements
+from .moving import MovingStatements
 from .queries import QueryStatements
 from .saving import CheckpointStatements
 from .settled import SettledStatements
@@ -61,6 +62,11 @@ class CheckpointDialect(Dialect):
     def maintenance(self) -> MaintenanceStatements:
         """Removing what is old, expired, pruned or no longer needed; copying and rewriting threads."""
         return MaintenanceStatements(self._tables)
+
+    @cached_property
+    def moving(self) -> MovingStatements:
+        """Reading threads whole, and writing checkpoints as they were elsewhere."""
+        return MovingStatements(self._tables)
 
     @cached_property
     def settled(self) -> SettledStatements:

@@ -50,7 +50,12 @@ Content: TypeAlias = Head | End | dict[str, Any]
 
 def sealed(content: Mapping[str, Any]) -> bytes:
     """A line, with its checksum and line feed."""
-    body = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()[:-1]
+    return sealed_text(json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode())
+
+
+def sealed_text(text: bytes) -> bytes:
+    """The line of an object that is JSON text already."""
+    body = text[:-1]
     return body + b',"crc32":"%08x"}\n' % zlib.crc32(body)
 
 
@@ -59,12 +64,13 @@ def end_line(items: int) -> bytes:
     return sealed({"end": {"items": items}})
 
 
-def content_of(line: bytes, number: int) -> Content:
+def content_of(line: bytes, number: int, *, constants: bool = False) -> Content:
     """What a line says.
 
     Args:
         line: With its line feed.
         number: Counted from 1.
+        constants: Whether NaN and the infinities may stand in it, which JSON does not know.
 
     Raises:
         InvalidInput: It is damaged.
@@ -79,7 +85,7 @@ def content_of(line: bytes, number: int) -> Content:
             raise InvalidInput("It is damaged: it does not have the checksum that it was written with.")
         body += b"}"
     try:
-        content = json.loads(body, parse_constant=_refused)
+        content = json.loads(body) if constants else json.loads(body, parse_constant=_refused)
     except (ValueError, RecursionError):
         raise InvalidInput("It is damaged: it is no JSON.") from None
     if not isinstance(content, dict):
