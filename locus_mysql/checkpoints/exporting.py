@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, TypeVar
 
-from ..config import MySQLConfig
 from ..database.arguments import check_thread_id
 from ..database.database import Database
 from ..database.exporting import Page, Tally
-from ..dialect.checkpoints.dialect import CheckpointDialect
-from ..dialect.checkpoints.tables import Kind
 from ..engine.operation import Operation
 from ..errors import CorruptCheckpoint, Unavailable
 from .lines import LineCheckpoint, checkpoint_line, checkpoint_of_content, head_line, place_of_content
 from .moving import Damaged, KeptCheckpoint, KeptPage, Standing, ThreadWriter, Wanted
 from .new import NewCheckpoint
-from .operations import CheckpointOperations
 from .order import Order
-from .plain_agents import new_of_agent
 from .records import decode_state_text
-from .store import new_of_state
+from .store import StoreOperations
 
 T = TypeVar("T")
 
@@ -37,41 +33,11 @@ _COMPARED_AT_ONCE = 50
 _TRIES = 10
 
 
-class ThreadTables:
-    """The tables of one family, and what runs operations on them.
-
-    Args:
-        config: Whose, and where.
-        kind: Which family.
-    """
-
-    def __init__(self, config: MySQLConfig, kind: Kind) -> None:
-        self.config = config
-        self.kind = kind
-        self.tenant = config.tenant
-        dialect = CheckpointDialect(config.table_prefix, kind, search=config.search, search_parser=config.search_parser)
-        self.schema = dialect.schema
-        self.operations = CheckpointOperations(config, dialect)
-
-    async def run(self, database: Database, operation: Operation[T]) -> T:
-        """Run an operation, when the tables are made or checked."""
-        return await database.asynchronous.run(operation, self.schema, self.config.ddl_mode)
-
-    def new(
-        self, state: dict[str, Any], checkpoint_id: str, metadata: dict[str, Any], *, provisional: bool
-    ) -> NewCheckpoint:
-        """What to save for a state that came as JSON."""
-        if self.kind == "agents":
-            return new_of_agent(state, checkpoint_id, metadata, provisional=provisional)
-        return new_of_state(state, checkpoint_id, metadata)
-
-
 class ThreadSource:
     """Checkpoints, thread by thread in the order of their ids, those of a thread in the order in which they were saved.
 
     Args:
-        config: Whose, and where from.
-        kind: Of which family.
+        tables: Those of a family, for a tenant.
         threads: Only these; None means all.
         glob: Only threads whose ids match it.
         since: Only checkpoints saved since.
@@ -81,18 +47,17 @@ class ThreadSource:
 
     def __init__(
         self,
-        config: MySQLConfig,
-        kind: Kind,
+        tables: StoreOperations,
         *,
         threads: Sequence[str] | None = None,
         glob: str = "*",
         since: datetime | None = None,
     ) -> None:
-        self._tables = ThreadTables(config, kind)
+        self._tables = tables
         self._named = None if threads is None else sorted({*map(check_thread_id, threads)})
         self._glob = glob
         self._since = since
-        self.head = head_line(config.tenant, kind)
+        self.head = head_line(tables.tenant, tables.kind)
         self._waiting: deque[str] = deque()
         self._last_thread = ""
         self._listed = False
@@ -104,10 +69,11 @@ class ThreadSource:
 
     async def count(self, database: Database) -> int:
         """How many checkpoints there are."""
-        tables, operations = self._tables, self._tables.operations
+        tables = self._tables
+        operations = tables.checkpoints
         if self._named is None:
-            return await tables.run(database, operations.count_checkpoints(tables.tenant, self._glob, self._since))
-        standings = [await tables.run(database, operations.standing(tables.tenant, one)) for one in self._named]
+            return await _run(database, tables, operations.count_checkpoints(tables.tenant, self._glob, self._since))
+        standings = [await _run(database, tables, operations.standing(tables.tenant, one)) for one in self._named]
         return sum(len(standing.entries) for standing in standings)
 
     async def page(self, database: Database, after: tuple[str, int] | None, limit: int) -> Page:
@@ -143,8 +109,8 @@ class ThreadSource:
             return thread_id
         if not self._waiting and not self._listed:
             tables = self._tables
-            asking = tables.operations.threads_after(tables.tenant, self._last_thread, self._glob, self._since)
-            self._waiting.extend(await tables.run(database, asking))
+            asking = tables.checkpoints.threads_after(tables.tenant, self._last_thread, self._glob, self._since)
+            self._waiting.extend(await _run(database, tables, asking))
             self._listed = not self._waiting
         if not self._waiting:
             return None
@@ -155,7 +121,7 @@ class ThreadSource:
 class _ThreadReading:
     """The checkpoints of a thread, one after another."""
 
-    def __init__(self, tables: ThreadTables, thread_id: str, after: int, since: datetime | None) -> None:
+    def __init__(self, tables: StoreOperations, thread_id: str, after: int, since: datetime | None) -> None:
         self.thread_id = thread_id
         self._tables = tables
         self._after = after
@@ -177,8 +143,8 @@ class _ThreadReading:
                     return found
             if self._page is not None and self._page.complete:
                 return None
-            reading = tables.operations.kept_page(tables.tenant, self.thread_id, self._after, since=self._since)
-            self._page = await tables.run(database, reading)
+            reading = tables.checkpoints.kept_page(tables.tenant, self.thread_id, self._after, since=self._since)
+            self._page = await _run(database, tables, reading)
             if not self._page.stored:
                 return None
             self._each = self._page.each()
@@ -190,7 +156,7 @@ class _ThreadReading:
             return None if kept.parent_seq is None else self._ids[kept.parent_seq]
         if self._standing is None or kept.checkpoint_id not in self._standing.entries:
             tables = self._tables
-            self._standing = await tables.run(database, tables.operations.standing(tables.tenant, self.thread_id))
+            self._standing = await _run(database, tables, tables.checkpoints.standing(tables.tenant, self.thread_id))
         entry = self._standing.entries.get(kept.checkpoint_id)
         return None if entry is None else entry.parent_id
 
@@ -199,15 +165,14 @@ class ThreadTarget:
     """Takes the checkpoints of threads.
 
     Args:
-        config: Where to, and whose they will be.
-        kind: Of which family.
+        tables: Those of a family, for the tenant whose they will be.
         tell: Told of what is left alone.
     """
 
     constants = True
 
-    def __init__(self, config: MySQLConfig, kind: Kind, tell: Callable[[str], None]) -> None:
-        self._tables = ThreadTables(config, kind)
+    def __init__(self, tables: StoreOperations, tell: Callable[[str], None]) -> None:
+        self._tables = tables
         self._tell = tell
         self._thread: _ThreadWriting | None = None
 
@@ -227,18 +192,20 @@ class ThreadTarget:
 class _ThreadWriting:
     """A thread whose lines come."""
 
-    def __init__(self, tables: ThreadTables, database: Database, thread_id: str, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, tables: StoreOperations, database: Database, thread_id: str, tell: Callable[[str], None]
+    ) -> None:
         self.thread_id = thread_id
         self._tables = tables
         self._database = database
         self._tell = tell
-        self._writer = ThreadWriter(tables.operations, tables.tenant, thread_id)
+        self._writer = ThreadWriter(tables.checkpoints, tables.tenant, thread_id)
         self._order = Order({})
         self._read: dict[str, KeptCheckpoint | Damaged] = {}
 
     async def look(self) -> None:
         """See what is there."""
-        standing = await self._tables.run(self._database, self._writer.look())
+        standing = await _run(self._database, self._tables, self._writer.look())
         times = {checkpoint_id: entry.created_at for checkpoint_id, entry in standing.entries.items()}
         self._order = Order(times, by_time=True)
         self._read = {}
@@ -273,14 +240,14 @@ class _ThreadWriting:
     async def _put(self, missing: Sequence[LineCheckpoint]) -> bool:
         wanted = [
             Wanted(
-                self._tables.new(line.state, line.checkpoint_id, line.metadata, provisional=line.provisional),
+                self._new(line),
                 line.created_at,
                 line.parent_id,
                 line.knows_parent,
             )
             for line in missing
         ]
-        if not await self._tables.run(self._database, self._writer.put(wanted)):
+        if not await _run(self._database, self._tables, self._writer.put(wanted)):
             return False
         for line in missing:
             self._order.written(line.checkpoint_id, line.created_at or datetime.now(UTC))
@@ -292,17 +259,17 @@ class _ThreadWriting:
             entry = self._writer.standing.entries.get(line.checkpoint_id)
             if entry is None:  # from an earlier line of this very import
                 return False
-            reading = self._tables.operations.kept_page(
+            reading = self._tables.checkpoints.kept_page(
                 self._tables.tenant, self.thread_id, entry.seq - 1, _COMPARED_AT_ONCE
             )
-            page = await self._tables.run(self._database, reading)
+            page = await _run(self._database, self._tables, reading)
             self._read = {one.checkpoint_id: one for one in page.each()}
         found = self._read.get(line.checkpoint_id)
         if found is None or isinstance(found, Damaged) or found.metadata != line.metadata:
             return False
         if line.created_at is not None and found.created_at != line.created_at:
             return False
-        new = self._tables.new(line.state, line.checkpoint_id, line.metadata, provisional=line.provisional)
+        new = self._new(line)
         text = found.state.text()
         if new.encode(None).state.text() == text:
             return True
@@ -311,6 +278,15 @@ class _ThreadWriting:
         except CorruptCheckpoint:
             return False
 
+    def _new(self, line: LineCheckpoint) -> NewCheckpoint:
+        new = self._tables.new(line.state, line.checkpoint_id, line.metadata)
+        return replace(new, provisional=line.provisional)
+
     def _left_alone(self, line: LineCheckpoint, why: str, tally: Tally) -> None:
         self._tell(f"Checkpoint {line.checkpoint_id!r} of thread {self.thread_id!r} was left alone: {why}.")
         tally.differing += 1
+
+
+async def _run(database: Database, tables: StoreOperations, operation: Operation[T]) -> T:
+    """Run an operation, when the tables are made or checked."""
+    return await database.asynchronous.run(operation, tables.schema, tables.config.ddl_mode)

@@ -28,26 +28,6 @@ from .turns import AsyncTurns, SyncTurns
 State = dict[str, Any]
 
 
-def new_of_state(data: State, checkpoint_id: str | None, metadata: object) -> NewCheckpoint:
-    """What to save for a dict.
-
-    Args:
-        data: The state.
-        checkpoint_id: Its id; a random one if None.
-        metadata: What it can be found by.
-
-    Raises:
-        InvalidInput: It cannot be stored exactly.
-    """
-    check_json_object(data, "The state")
-
-    def text(delta: Delta) -> tuple[str, bool]:
-        return text_of_plain(data, delta)
-
-    encoded = Encoded(encode(data))
-    return NewCheckpoint(lambda _: encoded, text, checkpoint_id, metadata)
-
-
 class StoreOperations:
     """The store's operations, for one tenant, with states as dicts.
 
@@ -63,6 +43,11 @@ class StoreOperations:
         dialect = CheckpointDialect(config.table_prefix, kind, search=config.search, search_parser=config.search_parser)
         self.schema = dialect.schema
         self.checkpoints = CheckpointOperations(config, dialect)
+
+    @property
+    def tenant(self) -> str:
+        """Whose the threads are."""
+        return self._tenant
 
     def count_in(self, counters: Counters) -> None:
         """See `CountsCache.count_in`."""
@@ -96,8 +81,18 @@ class StoreOperations:
             InvalidInput: An argument cannot be stored exactly.
             StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
         """
-        new = new_of_state(data, checkpoint_id, metadata)
+        check_json_object(data, "The state")
+        new = self.new(data, checkpoint_id, metadata)
         return (yield from self.checkpoints.save(self._tenant, thread_id, new, expecting(expected)))
+
+    def new(self, data: State, checkpoint_id: str | None, metadata: object) -> NewCheckpoint:
+        """What to save for a state that JSON can hold."""
+
+        def text(delta: Delta) -> tuple[str, bool]:
+            return text_of_plain(data, delta)
+
+        encoded = Encoded(encode(data))
+        return NewCheckpoint(lambda _: encoded, text, checkpoint_id, metadata)
 
     def place(self, thread_id: str) -> ThreadKey:
         """The key of a thread: its tenant and its id."""

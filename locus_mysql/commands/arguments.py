@@ -51,10 +51,8 @@ def add_prefix(parser: argparse.ArgumentParser, default: str = "locus_") -> None
 def add_threads(parser: argparse.ArgumentParser) -> None:
     """Which threads."""
     chosen = parser.add_mutually_exclusive_group()
-    chosen.add_argument("--thread", action="append", metavar="ID", help="only this thread; give it several times for several")
-    chosen.add_argument(
-        "--pattern", default="*", metavar="GLOB", help="only threads whose ids match it (*)"
-    )
+    chosen.add_argument("--thread", action="append", metavar="ID", help="only this thread; may stand several times")
+    chosen.add_argument("--pattern", default="*", metavar="GLOB", help="only threads whose ids match it (*)")
 
 
 def options_of(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -7,10 +7,13 @@ from datetime import UTC, datetime
 
 from ..checkpoints.exporting import ThreadSource, ThreadTarget
 from ..checkpoints.lines import FAMILIES, FORMAT
+from ..checkpoints.store import StoreOperations
 from ..config import MySQLConfig
 from ..database.exporting import Target
 from ..database.sealing import Head
+from ..dialect.checkpoints.tables import Kind
 from ..errors import InvalidInput
+from ..integrations.locus.dicts import AgentDictOperations
 from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, add_threads, counted, options_of, tell
 from .line_files import read_lines, write_lines
 from .line_reader import Import
@@ -45,9 +48,8 @@ def add_import(parser: argparse.ArgumentParser) -> None:
 def export_threads(arguments: argparse.Namespace) -> int:
     """Write a tenant's threads to a file. Killed and started again, it goes on where it stopped."""
     config = MySQLConfig.from_env(**options_of(arguments), ddl_mode="validate")
-    source = ThreadSource(
-        config, arguments.family, threads=arguments.thread, glob=arguments.pattern, since=arguments.since
-    )
+    tables = tables_of(config, arguments.family)
+    source = ThreadSource(tables, threads=arguments.thread, glob=arguments.pattern, since=arguments.since)
     return OK if write_lines(config, source, arguments.file, "checkpoint") else FAILED
 
 
@@ -59,7 +61,7 @@ def import_threads(arguments: argparse.Namespace) -> int:
         family = head.content.get("family")
         if head.format != FORMAT or family not in FAMILIES:
             raise InvalidInput(f"The file holds {head.format[:50]!r}, which this command does not take.")
-        return ThreadTarget(config, family, tell)
+        return ThreadTarget(tables_of(config, family), tell)
 
     done = read_lines(Import(config, target_of, "checkpoint"), arguments.file)
     parts = [f"Imported {counted(done.written, 'checkpoint')}"]
@@ -69,6 +71,11 @@ def import_threads(arguments: argparse.Namespace) -> int:
         parts.append(f"{done.differing} left alone")
     print(f"{', '.join(parts)}.")
     return FAILED if done.differing else OK
+
+
+def tables_of(config: MySQLConfig, family: Kind) -> StoreOperations:
+    """The tables of a family, for the configuration's tenant."""
+    return AgentDictOperations(config) if family == "agents" else StoreOperations(config, family)
 
 
 def _time(text: str) -> datetime:

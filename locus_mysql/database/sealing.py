@@ -13,9 +13,13 @@ import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isinf
 from typing import Any, TypeAlias
 
 from ..errors import InvalidInput
+
+#: A number that may be larger than any float.
+_MAY_OVERFLOW = re.compile(rb"[0-9][eE]\+?[0-9]{3}|[0-9]{309}")
 
 _SEAL = re.compile(rb',"crc32":"([0-9a-f]{8})"\}$')
 
@@ -85,7 +89,10 @@ def content_of(line: bytes, number: int, *, constants: bool = False) -> Content:
             raise InvalidInput("It is damaged: it does not have the checksum that it was written with.")
         body += b"}"
     try:
-        content = json.loads(body) if constants else json.loads(body, parse_constant=_refused)
+        exact = {} if constants else {"parse_constant": _refused}
+        if _MAY_OVERFLOW.search(body):  # a number larger than any float would become an infinity
+            exact["parse_float"] = _finite
+        content = json.loads(body, **exact)
     except (ValueError, RecursionError):
         raise InvalidInput("It is damaged: it is no JSON.") from None
     if not isinstance(content, dict):
@@ -121,6 +128,13 @@ def floats_bytes(text: Any) -> bytes:
     if len(raw) % 4:
         raise InvalidInput("An embedding cannot be read: its bytes are not those of 32-bit floats.")
     return raw
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if isinf(number):
+        raise ValueError
+    return number
 
 
 def _refused(name: str) -> Any:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from ..dialect import Dialect
 from .loading import LoadingStatements
+from .looking import LookingStatements
 from .maintenance import MaintenanceStatements
 from .moving import MovingStatements
 from .queries import QueryStatements
@@ -57,6 +58,11 @@ class CheckpointDialect(Dialect):
     def queries(self) -> QueryStatements:
         """Finding checkpoints by metadata or text, and describing them."""
         return QueryStatements(self._tables)
+
+    @cached_property
+    def looking(self) -> LookingStatements:
+        """Pages of threads, histories and states, for inspection."""
+        return LookingStatements(self._tables)
 
     @cached_property
     def maintenance(self) -> MaintenanceStatements:
