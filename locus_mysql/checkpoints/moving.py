@@ -260,6 +260,13 @@ class ThreadWriter:
             InvalidInput: One cannot be stored exactly.
             StateTooLarge: One of them needs a larger packet than the server accepts.
         """
+        try:
+            return (yield from self._put(wanted, replaced))
+        except BaseException:
+            self._lineages.clear()  # some are of rows that were not written
+            raise
+
+    def _put(self, wanted: Sequence[Wanted], replaced: Sequence[str]) -> Operation[bool]:
         rows: list[_Placed] = []
         size = 0
         for one in wanted:

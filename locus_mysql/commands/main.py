@@ -11,13 +11,12 @@ from ..errors import LocusMySQLError
 from ..signals import StopRequested, stop_signals_raise
 from .arguments import FAILED, Parser
 from .care import add_health, add_vacuum, health, vacuum
+from .copying import add_copy, add_import_locus, copy, import_locus
 from .imports import (
     add_import_langgraph,
-    add_import_locus,
     add_import_memu,
     import_langgraph,
     import_langgraph_store,
-    import_locus,
     import_memu,
 )
 from .memory import add_memory, memory
@@ -31,6 +30,7 @@ COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], Callable[[argpars
     "server": (server, add_server, "run a private MySQL server for development until Ctrl-C"),
     "schema": (schema, add_schema, "print the statements that make the tables, for a migration"),
     "grants": (grants, add_grants, "print the GRANT statements that an account needs"),
+    "copy": (copy, add_copy, "copy threads from any Locus checkpointer to any other"),
     "import-locus": (import_locus, add_import_locus, "copy the checkpoints of Locus' built-in MySQL backend"),
     "import-langgraph": (import_langgraph, add_import_langgraph, "copy the checkpoints of langgraph-checkpoint-mysql"),
     "import-langgraph-store": (

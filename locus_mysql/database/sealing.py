@@ -11,7 +11,7 @@ import binascii
 import json
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isinf
 from typing import Any, TypeAlias
@@ -89,10 +89,10 @@ def content_of(line: bytes, number: int, *, constants: bool = False) -> Content:
             raise InvalidInput("It is damaged: it does not have the checksum that it was written with.")
         body += b"}"
     try:
-        exact = {} if constants else {"parse_constant": _refused}
+        exact: dict[str, Callable[[str], Any]] = {} if constants else {"parse_constant": _refused}
         if _MAY_OVERFLOW.search(body):  # a number larger than any float would become an infinity
             exact["parse_float"] = _finite
-        content = json.loads(body, **exact)
+        content = json.loads(body, **exact)  # type: ignore[arg-type]  # names of other options are not among these
     except (ValueError, RecursionError):
         raise InvalidInput("It is damaged: it is no JSON.") from None
     if not isinstance(content, dict):
