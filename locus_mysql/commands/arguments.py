@@ -48,7 +48,7 @@ def add_prefix(parser: argparse.ArgumentParser, default: str = "locus_") -> None
     parser.add_argument("--prefix", dest="table_prefix", help=f"put before the names of the tables ({default})")
 
 
-def add_threads(parser: argparse.ArgumentParser) -> None:
+def add_which_threads(parser: argparse.ArgumentParser) -> None:
     """Which threads."""
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("--thread", action="append", metavar="ID", help="only this thread; may stand several times")

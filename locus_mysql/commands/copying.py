@@ -13,7 +13,7 @@ from ..config import MySQLConfig
 from ..errors import LocusMySQLError, UsageError
 from ..integrations.sdk import need_locus
 from ..signals import StopRequested
-from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, add_threads, options_of, tell
+from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, add_which_threads, options_of, tell
 from .progress import Progress
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def add_copy(parser: argparse.ArgumentParser) -> None:
             metavar="NAME=VALUE",
             help=f"an option of what is opened to copy {side}; JSON, text, or env:NAME; may stand several times",
         )
-    add_threads(parser)
+    add_which_threads(parser)
     add_tenant(parser, "threads, where this package's tables are a side and its DSN names no tenant")
     _add_ways(parser)
     parser.add_argument(

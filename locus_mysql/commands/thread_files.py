@@ -14,7 +14,7 @@ from ..database.sealing import Head
 from ..dialect.checkpoints.tables import Kind
 from ..errors import InvalidInput
 from ..integrations.locus.dicts import AgentDictOperations
-from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, add_threads, counted, options_of, tell
+from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, add_which_threads, counted, options_of, tell
 from .line_files import read_lines, write_lines
 from .line_reader import Import
 
@@ -22,7 +22,7 @@ from .line_reader import Import
 def add_export(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``export``."""
     parser.add_argument("file", metavar="FILE", help="where to write to; - for the standard output")
-    add_threads(parser)
+    add_which_threads(parser)
     parser.add_argument(
         "--since",
         type=_time,
