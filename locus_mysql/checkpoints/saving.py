@@ -16,7 +16,7 @@ from ..dialect.checkpoints.saving import NewRow
 from ..dialect.template import KEPT_S
 from ..drivers.interface import Row
 from ..engine.operation import Batch, Duplicate, Operation, Outdated, Results
-from ..errors import Conflict, InvalidInput, SchemaMismatch, ThreadExists, TurnLost, Unavailable
+from ..errors import CheckpointExists, Conflict, InvalidInput, SchemaMismatch, ThreadExists, TurnLost, Unavailable
 from .cleaning import CleaningOperations
 from .coding.codec import EncodedState
 from .coding.delta import Delta, Held, Lineage, NotHeld, StoredRow, assemble, encode_delta, extend, rows_needed
@@ -54,10 +54,11 @@ class SavingOperations(CleaningOperations):
         Raises:
             Conflict: The thread's newest checkpoint is not the one that the condition names.
             TurnLost: The turn that the call is in is over.
+            CheckpointExists: The id is taken, and must be new.
         """
         check_thread_id(thread_id)
         checkpoint_id = uuid4().hex if new.checkpoint_id is None else check_checkpoint_id(new.checkpoint_id)
-        replaces = new.checkpoint_id is not None and not new.provisional
+        replaces = new.checkpoint_id is not None and not (new.provisional or new.must_be_new)
         metadata, metadata_keys = encode_metadata(new.metadata)
         key = (tenant, thread_id)
         token = new.token or os.urandom(16)
@@ -96,6 +97,11 @@ class SavingOperations(CleaningOperations):
                     tenant, thread_id, row, delta, condition, replaces=replaces, known_version=known_version
                 )
             except Duplicate as error:
+                if error.key == "named" and new.must_be_new:
+                    yield from self._settle(tenant, token)
+                    raise CheckpointExists(
+                        f"Thread {thread_id!r} has a checkpoint {checkpoint_id!r} already; nothing was saved."
+                    ) from None
                 if error.key == "named" and not replaces:
                     replaces, known_version = True, None
                 elif error.key == "PRIMARY" and not adopted:  # rows without a thread's row are in the way
@@ -414,7 +420,11 @@ class SavingOperations(CleaningOperations):
     def _settle_late(self, outcome: Outdated | Results, tenant: str, token: bytes) -> Operation[None]:
         """After a write that found nothing to do: make sure that a first try which arrives late does nothing either."""
         if outcome.fate_unknown:
-            yield Batch((self.sql.settled.settle(tenant, token),), self.sql.settled.find(tenant, token))
+            yield from self._settle(tenant, token)
+
+    def _settle(self, tenant: str, token: bytes) -> Operation[None]:
+        """Make sure that what has this token is not carried out from now on."""
+        yield Batch((self.sql.settled.settle(tenant, token),), self.sql.settled.find(tenant, token))
 
     def list_checkpoints(self, tenant: str, thread_id: str, limit: int = 10) -> Operation[list[str]]:
         """Ids of a thread's checkpoints, newest first. One round trip."""

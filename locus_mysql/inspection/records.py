@@ -39,6 +39,7 @@ class ThreadRow:
         size_bytes: What its rows take on the server, indexes left out.
         checkpoint_id: Its newest checkpoint.
         metadata: That checkpoint's metadata.
+        damage: What cannot be read of it, and what to do; None if nothing is known to be damaged.
     """
 
     family: ThreadFamily
@@ -49,6 +50,7 @@ class ThreadRow:
     size_bytes: int
     checkpoint_id: str | None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    damage: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class CheckpointRow:
         created_at: When it was saved.
         size_bytes: What its row takes.
         metadata: Its metadata.
+        damage: What cannot be read of it, and what to do; None if nothing is known to be damaged.
     """
 
     namespace: str
@@ -70,6 +73,7 @@ class CheckpointRow:
     created_at: datetime
     size_bytes: int
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    damage: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +134,7 @@ class StateView:
         messages: The conversation, oldest first; empty if the state holds none that can be recognised.
         state: All of the state as JSON values; what is not JSON stands as text that says what it is.
         writes: Of a graph, what its tasks wrote since.
+        damage: Why the state cannot be read, and what to do: then it is shown as empty; None if it can.
     """
 
     family: ThreadFamily
@@ -138,6 +143,26 @@ class StateView:
     messages: Sequence[Message]
     state: Mapping[str, Any]
     writes: Sequence[PendingWrite] = ()
+    damage: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What the state of a checkpoint says in numbers, for charts over a thread's turns; None where it says nothing.
+
+    Attributes:
+        checkpoint_id: The checkpoint.
+        created_at: When it was saved.
+        confidence: How sure the agent is, from 0 to 1.
+        tokens: Tokens used so far.
+        iterations: Iterations of the agent so far.
+    """
+
+    checkpoint_id: str
+    created_at: datetime
+    confidence: float | None
+    tokens: int | None
+    iterations: int | None
 
 
 Change: TypeAlias = Literal["same", "added", "removed", "changed"]
@@ -205,6 +230,21 @@ class Hit:
     snippet: str
     score: float
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """A checkpoint found by its metadata.
+
+    Attributes:
+        family: Which family the thread is of.
+        thread_id: The thread.
+        checkpoint: The checkpoint; its parent is not looked for.
+    """
+
+    family: ThreadFamily
+    thread_id: str
+    checkpoint: CheckpointRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Literal
 
 from ..dialect import Dialect
 from .loading import LoadingStatements
+from .looking import LookingStatements
 from .maintenance import MaintenanceStatements
 from .queries import QueryStatements
 from .saving import CheckpointStatements
@@ -56,6 +57,11 @@ class CheckpointDialect(Dialect):
     def queries(self) -> QueryStatements:
         """Finding checkpoints by metadata or text, and describing them."""
         return QueryStatements(self._tables)
+
+    @cached_property
+    def looking(self) -> LookingStatements:
+        """Pages of threads, histories and states, for inspection."""
+        return LookingStatements(self._tables)
 
     @cached_property
     def maintenance(self) -> MaintenanceStatements:

@@ -31,16 +31,12 @@ from ...engine.logs import CONFLICTS, DAMAGE
 from ...engine.operation import Operation
 from ...errors import ConfigError, Conflict, CorruptCheckpoint, InvalidInput
 from .built_in import as_returned
+from .dicts import ITERATION_CHECKPOINTS_KEY, what_is_added
 from .lines import Line, Lines, unstamped
 from .retention import FirstSaved, opened_at
 from .state_texts import decode_state, encode_agent
 
 T = TypeVar("T")
-
-#: Where a Locus run lists the saves of its turn that the turn's last save will supersede and delete. From
-#: ``locus.agent.runtime_loop.ITERATION_CHECKPOINTS_KEY`` of locus-sdk 3.0.1. Should another version use another name,
-#: those saves would be stored as lasting ones.
-ITERATION_CHECKPOINTS_KEY = "_locus_iteration_checkpoints"
 
 #: What becomes of a save when somebody else saved to the thread since the state was loaded.
 OnConflict: TypeAlias = Literal["keep", "raise", "branch"]
@@ -399,6 +395,5 @@ class LocusOperations:
 
 def text_of_messages(state: AgentState, delta: Delta) -> tuple[str, bool]:
     """What the messages that a state adds say, without the system's; and whether the parent's go on."""
-    continues = "messages" in delta.news
-    added = state.messages[delta.news["messages"] if continues else 0 :]
+    added, continues = what_is_added(state.messages, delta)
     return joined(message.content for message in added if message.content and message.role != Role.SYSTEM), continues
