@@ -202,13 +202,23 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What changed between two checkpoints of a thread."""
+    """What changed between two checkpoints of a thread.
+
+    Attributes:
+        thread_id: The thread.
+        before: The first.
+        after: The second.
+        messages: What became of each message, those that stayed the same among them.
+        fields: Which fields changed.
+        cut: Whether more fields changed than are told.
+    """
 
     thread_id: str
     before: CheckpointRow
     after: CheckpointRow
     messages: Sequence[MessageChange]
     fields: Sequence[FieldChange]
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
