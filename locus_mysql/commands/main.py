@@ -20,6 +20,12 @@ from .imports import (
     import_locus,
     import_memu,
 )
+from .looking.diff import add_diff, diff
+from .looking.rm import add_rm, rm
+from .looking.search import add_search, search
+from .looking.show import add_history, add_show, history, show
+from .looking.stats import add_stats, stats
+from .looking.threads import add_threads, threads
 from .memory import add_memory, memory
 from .showing import add_demo, add_server, demo, server
 from .tables import add_grants, add_schema, grants, schema
@@ -40,6 +46,13 @@ COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], Callable[[argpars
     "import-memu": (import_memu, add_import_memu, "copy the records of memU's unmerged MySQL pull request"),
     "memory": (memory, add_memory, "export long-term memory to a file of JSON lines, or import one"),
     "vacuum": (vacuum, add_vacuum, "remove checkpoints older than some days, and expired items"),
+    "threads": (threads, add_threads, "list the threads saved to last, with their age, checkpoints and size"),
+    "show": (show, add_show, "show a conversation, as it is or as it was at a checkpoint or a time"),
+    "history": (history, add_history, "list the checkpoints of a thread"),
+    "diff": (diff, add_diff, "show what changed between two checkpoints of a thread"),
+    "search": (search, add_search, "show where words were said"),
+    "stats": (stats, add_stats, "show how much is kept, and the largest threads with how fast they grow"),
+    "rm": (rm, add_rm, "delete a thread or a checkpoint, after asking"),
     "health": (health, add_health, "say whether the server answers, takes writes and has the tables"),
 }
 
