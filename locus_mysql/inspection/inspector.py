@@ -4,23 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Protocol, Self, TypeVar, Unpack
 
 from pydantic import SecretStr
 
 from ..config import Keywords, MySQLConfig
 from ..database.database import Database, share
+from ..database.driving import drive_awaited
 from ..dialect import Schema
 from ..dialect.schema import describe_all
 from ..engine.operation import Batch, Operation
 from ..errors import CorruptCheckpoint, InvalidInput, NotFound
+from ..memories.embedding import EmbedFunction, Texts, embed_awaited
+from ..memories.searching import Way
+from ..memories.vectors.scoring import Metric
 from .checkpoints import CheckpointThreads
 from .differing import difference
+from .graphs import GraphThreads
+from .memories import Memories
 from .records import (
     CheckpointRow,
     Difference,
     Hit,
+    ItemHit,
+    ItemRow,
+    ItemView,
+    NamespaceRow,
     Page,
+    SessionRow,
+    SessionView,
     StateView,
     Statistics,
     Tagged,
@@ -28,6 +40,7 @@ from .records import (
     ThreadRow,
     Turn,
 )
+from .sessions import Sessions
 from .sources import ThreadSource, Wanted
 
 T = TypeVar("T")
@@ -40,11 +53,20 @@ class Inspector:
 
     Args:
         where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
+        embed: Embeds the queries of searches in long-term memory; without it, these are by word.
+        dims: The width of its embeddings.
+        metric: As for `MemoryStore`.
         options: Options of `MySQLConfig`; with a `Database`, those of a store, such as ``tenant``.
     """
 
     def __init__(
-        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
+        self,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
+        *,
+        embed: EmbedFunction | None = None,
+        dims: int | None = None,
+        metric: Metric = "cosine",
+        **options: Unpack[Keywords],
     ) -> None:
         self.database, self.config, self._owned = share(where, options)
         #: What there may be of threads, by family.
@@ -52,7 +74,11 @@ class Inspector:
             "agents": CheckpointThreads(self.config, "agents"),
             "dicts": CheckpointThreads(self.config, "dicts"),
             "current": CheckpointThreads(self.config, "current"),
+            "versions": GraphThreads(self.config),
         }
+        self._memories = Memories(self.config, embed=embed, dims=dims, metric=metric)
+        self._embed = embed
+        self._sessions = Sessions(self.config)
 
     async def families(self) -> list[str]:
         """The families whose tables are there, in a fixed order. One round trip."""
@@ -215,6 +241,63 @@ class Inspector:
             for thread_id, marker in found.rows
         }
 
+    async def namespaces(
+        self, prefix: Sequence[str] = (), *, limit: int = 100, cursor: str | None = None
+    ) -> Page[NamespaceRow]:
+        """Namespaces of long-term memory with items in them, in their order.
+
+        Args:
+            prefix: The first labels; empty for all.
+            limit: At most this many.
+            cursor: Of the page before.
+        """
+        return await self._run(self._memories, self._memories.namespaces(prefix, limit=limit, cursor=cursor))
+
+    async def items(self, namespace: Sequence[str], *, limit: int = 100, cursor: str | None = None) -> Page[ItemRow]:
+        """Items of exactly one namespace of long-term memory, in the order of their keys."""
+        return await self._run(self._memories, self._memories.items(namespace, limit=limit, cursor=cursor))
+
+    async def item(self, namespace: Sequence[str], key: str) -> ItemView | None:
+        """An item of long-term memory; None if it is not there. It is not refreshed by that."""
+        return await self._run(self._memories, self._memories.item(namespace, key))
+
+    async def search_memories(
+        self, query: str, namespace_prefix: Sequence[str] = (), *, limit: int = 20, way: Way | None = None
+    ) -> list[ItemHit]:
+        """Items of a namespace and those below it that a search finds, best first.
+
+        Args:
+            query: What is looked for.
+            namespace_prefix: The first labels; empty for all.
+            limit: At most this many.
+            way: ``word``, ``meaning`` or ``hybrid``; by default by meaning where ``embed`` was given.
+
+        Raises:
+            InvalidInput: By meaning without ``embed``; or by word where the tables have no full-text index.
+        """
+
+        async def answer(step: Texts | Operation[Any]) -> Any:
+            if isinstance(step, Texts):
+                assert self._embed is not None  # noqa: S101 - a search asks for it only where there is one
+                return await embed_awaited(self._embed, step)
+            return await self._run(self._memories, step)
+
+        return await drive_awaited(self._memories.search(query, namespace_prefix, limit=limit, way=way), answer)
+
+    async def sessions(self, *, limit: int = 100, cursor: str | None = None, pattern: str = "*") -> Page[SessionRow]:
+        """Sessions of working memory on MySQL, in the order of their ids.
+
+        Args:
+            limit: At most this many.
+            cursor: Of the page before.
+            pattern: A glob of their ids.
+        """
+        return await self._run(self._sessions, self._sessions.sessions(limit=limit, cursor=cursor, pattern=pattern))
+
+    async def session(self, session_id: str) -> SessionView | None:
+        """All that a session holds; None if it is not there. It is not renewed by that, and its variables not used."""
+        return await self._run(self._sessions, self._sessions.session(session_id))
+
     async def close(self) -> None:
         """Close the connections if this opened them; the next call opens new ones."""
         if self._owned:
@@ -228,7 +311,8 @@ class Inspector:
 
     def _schemas(self) -> dict[str, Schema]:
         """The tables of all families that can be looked at."""
-        return {family: source.schema for family, source in self._threads.items()}
+        threads: dict[str, Schema] = {family: source.schema for family, source in self._threads.items()}
+        return {**threads, "memories": self._memories.schema, "working": self._sessions.schema}
 
     def _source(self, family: ThreadFamily) -> ThreadSource:
         source = self._threads.get(family)
@@ -238,8 +322,16 @@ class Inspector:
             )
         return source
 
-    async def _run(self, source: ThreadSource, operation: Operation[T]) -> T:
+    async def _run(self, source: HasTables, operation: Operation[T]) -> T:
         return await self.database.asynchronous.run(operation, source.schema, "validate")
+
+
+class HasTables(Protocol):
+    """What is looked at."""
+
+    @property
+    def schema(self) -> Schema:
+        """Its tables."""
 
 
 def _asked(batch: Batch) -> Operation[Any]:
