@@ -9,9 +9,7 @@ from ..statement import Param, Statement
 from ..template import Statements
 
 #: What a row takes.
-SIZE = (
-    "c.payload_bytes + COALESCE(LENGTH(c.metadata), 0) + COALESCE(LENGTH(c.search_text), LENGTH(c.pending_text), 0)"
-)
+SIZE = "c.payload_bytes + COALESCE(LENGTH(c.metadata), 0) + COALESCE(LENGTH(c.search_text), LENGTH(c.pending_text), 0)"
 
 #: A thread that has not expired.
 LIVE_THREAD = "(t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))"

@@ -14,6 +14,7 @@ from langgraph.types import Command
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.errors import InvalidInput
+from locus_mysql.inspection import graphs as looking
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.inspection.msgpack import TYPE
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver
@@ -183,6 +184,25 @@ async def test_pages_hold_every_thread_once_newest_first(config: MySQLConfig, in
     assert (await inspector.threads("versions", min_bytes=10**9)).items == []
     with pytest.raises(InvalidInput, match="cursor"):
         await inspector.threads("versions", cursor="nonsense")
+
+
+async def test_a_pattern_that_no_index_serves_is_looked_for_step_by_step(
+    config: MySQLConfig, inspector: Inspector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looking, "STEP", 5)
+    async with MySQLCheckpointSaver(config) as plain:
+        for number in range(23):
+            await plain.put(thread_id=f"t{number:02}", checkpoint_id="1", checkpoint_data={})
+    found, sizes, cursor = [], [], None
+    while True:
+        page = await inspector.threads("versions", pattern="*5", cursor=cursor)
+        found += [row.thread_id for row in page.items]
+        sizes.append(len(page.items))
+        cursor = page.cursor
+        if cursor is None:
+            break
+    assert found == ["t15", "t05"]
+    assert sizes == [0, 1, 0, 1, 0]
 
 
 async def test_threads_are_filtered_by_when_they_were_saved(
