@@ -14,7 +14,7 @@ from ..database.driving import drive_awaited
 from ..dialect import Schema
 from ..dialect.schema import describe_all
 from ..engine.operation import Batch, Operation
-from ..errors import InvalidInput, NotFound
+from ..errors import CorruptCheckpoint, InvalidInput, NotFound
 from ..memories.embedding import EmbedFunction, Texts, embed_awaited
 from ..memories.searching import Way
 from ..memories.vectors.scoring import Metric
@@ -175,6 +175,8 @@ class Inspector:
                 raise NotFound(
                     f"Thread {thread_id!r} has no checkpoint {checkpoint_id!r}. Its history tells which it has."
                 )
+            if view.damage is not None:
+                raise CorruptCheckpoint(view.damage)
             views.append(view)
         return difference(*views)
 
