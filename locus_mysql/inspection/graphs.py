@@ -64,7 +64,10 @@ SEARCHED = 200
 STATES_AT_ONCE = 20
 
 #: Days, and large threads, that statistics tell of.
-DAYS, LARGEST = 30, 20
+DAYS, LARGEST = 30, 10
+
+#: Threads by which they tell, roughly, where there are more.
+SAMPLE = 2_500
 
 _LEAST_LIFE = timedelta(hours=1)
 
@@ -216,32 +219,47 @@ class GraphThreads:
         ]
 
     def statistics(self) -> Operation[Statistics]:
-        """See `ThreadSource.statistics`. Reads every row of the tenant."""
-        results = yield Batch(
-            (*self.sql.looking.days(self._tenant), self.sql.looking.largest(self._tenant, LARGEST)),
-            atomic=False,
-            feeds_no_save=True,
-        )
+        """See `ThreadSource.statistics`: exact up to some thousand threads, else from a part of them."""
+        (found,) = yield Batch.query(self.sql.looking.count(self._tenant))
+        count = _count(found.rows[0][0])
+        one_in = max(1, count // SAMPLE)
+        measuring = self.sql.looking.measure(self._tenant, one_in, LARGEST)
+        results = yield Batch(measuring, atomic=False, feeds_no_save=True)
         saved, begun, beside, largest = (result.rows for result in results)
-        threads_of = {str(day): _count(count) for day, count in begun}
+        began = {str(day): _count(threads) for day, threads in begun}
+        measured = sum(began.values())
+        threads = measured if one_in == 1 else count
+        scale = threads / measured if measured else 0.0
         days = [
-            Day(str(day), threads_of.get(str(day), 0), _count(count), _count(own) + _count(parts))
-            for day, count, own, parts in saved
+            Day(
+                str(day),
+                round(began.get(str(day), 0) * scale),
+                round(_count(checkpoints) * scale),
+                round((_count(own) + _count(parts)) * scale),
+            )
+            for day, checkpoints, own, parts in saved
         ]
+        ids = [cast(str, row[0]) for row in largest]
+        if one_in > 1:
+            (found,) = yield Batch.query(self.sql.looking.busiest(self._tenant, LARGEST))
+            ids = list(dict.fromkeys([*ids, *(cast(str, row[0]) for row in found.rows)]))
         large = []
-        for row in largest:
-            thread = yield from self.thread(cast(str, row[0]))
+        for thread_id in ids:
+            thread = yield from self.thread(thread_id)
             if thread is not None:
                 life = max(thread.updated_at - thread.created_at, _LEAST_LIFE)
                 large.append(LargeThread(thread, thread.size_bytes / (life / timedelta(days=1))))
+        large.sort(key=lambda one: one.thread.size_bytes, reverse=True)
+        size_bytes = sum(_count(row[2]) for row in saved) + sum(_count(value) for value in beside[0])
         return Statistics(
             family=self.family,
-            threads=sum(threads_of.values()),
-            checkpoints=sum(day.checkpoints for day in days),
-            size_bytes=sum(_count(row[2]) for row in saved) + sum(_count(value) for value in beside[0]),
+            threads=threads,
+            checkpoints=round(sum(_count(row[1]) for row in saved) * scale),
+            size_bytes=round(size_bytes * scale),
             whole_bytes=None,
             days=[day for day in days if day.checkpoints][-DAYS:],
-            largest=large,
+            largest=large[:LARGEST],
+            sampled=None if one_in == 1 else measured,
         )
 
     def markers(self, thread_ids: Sequence[str]) -> Statement:

@@ -18,6 +18,7 @@ _PARTS_OF_ROW = """IF(v.stored_seq IS NULL, 0,
                               FROM {parts} p
                              WHERE p.tenant = v.tenant AND p.thread_id = v.thread_id
                                AND p.part >= v.stored_seq * <own> AND p.part < (v.stored_seq + 1) * <own>), 0))"""
+_CHOSEN = "MOD(CRC32(t.thread_id), %s) = 0 AND <live>"
 _LIVE = "(t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))"
 
 # A page of threads by the time in their rows, which is up to a minute older than their last save: so a cursor stands
@@ -98,40 +99,56 @@ SELECT v.thread_id, v.ns, v.checkpoint_id, NULL, v.created_at, <row_bytes>, v.me
  LIMIT %s
 """
 
-# Reads every row of the tenant. Parts of rows that are gone, and writes, are of no day.
+# Relies on the index recent, of which all of the tenant's part is read.
+COUNT = "SELECT COUNT(*) FROM {threads} t WHERE t.tenant = %s"
+
+# Of one in so many threads, told by their ids. Parts of rows that are gone, and writes, are of no day.
 DAYS = """
 SELECT saved.day, SUM(saved.hidden = 0), SUM(saved.size_bytes), SUM(saved.parts_bytes)
   FROM (SELECT CAST(DATE(v.created_at) AS CHAR) AS day, v.hidden, <row_bytes> AS size_bytes,
                <parts_of_row> AS parts_bytes
           FROM {threads} t
-          JOIN {versions} v ON v.tenant = t.tenant AND v.thread_id = t.thread_id
-         WHERE t.tenant = %s AND <live>) AS saved
+          STRAIGHT_JOIN {versions} v ON v.tenant = t.tenant AND v.thread_id = t.thread_id
+         WHERE t.tenant = %s AND <chosen>) AS saved
  GROUP BY saved.day
  ORDER BY saved.day
 """
 BEGUN = """
 SELECT begun.day, COUNT(*)
-  FROM (SELECT CAST(DATE(t.created_at) AS CHAR) AS day FROM {threads} t WHERE t.tenant = %s AND <live>) AS begun
+  FROM (SELECT CAST(DATE(t.created_at) AS CHAR) AS day FROM {threads} t WHERE t.tenant = %s AND <chosen>) AS begun
  GROUP BY begun.day
 """
 BESIDE = """
 SELECT (SELECT COALESCE(SUM(LENGTH(p.chunk)), 0)
-          FROM {threads} t JOIN {parts} p ON p.tenant = t.tenant AND p.thread_id = t.thread_id
-         WHERE t.tenant = %s AND <live>),
+          FROM {threads} t STRAIGHT_JOIN {parts} p ON p.tenant = t.tenant AND p.thread_id = t.thread_id
+         WHERE t.tenant = %s AND <chosen>),
        (SELECT COALESCE(SUM(LENGTH(w.payload)), 0)
-          FROM {threads} t JOIN {writes} w ON w.tenant = t.tenant AND w.thread_id = t.thread_id
-         WHERE t.tenant = %s AND <live>)
+          FROM {threads} t STRAIGHT_JOIN {writes} w ON w.tenant = t.tenant AND w.thread_id = t.thread_id
+         WHERE t.tenant = %s AND <chosen>)
 """
 LARGEST = """
 SELECT taken.thread_id
-  FROM (SELECT v.thread_id, <row_bytes> AS size_bytes FROM {versions} v WHERE v.tenant = %s
+  FROM (SELECT t.thread_id, <row_bytes> AS size_bytes
+          FROM {threads} t STRAIGHT_JOIN {versions} v ON v.tenant = t.tenant AND v.thread_id = t.thread_id
+         WHERE t.tenant = %s AND <chosen>
          UNION ALL
-        SELECT p.thread_id, LENGTH(p.chunk) FROM {parts} p WHERE p.tenant = %s
+        SELECT t.thread_id, LENGTH(p.chunk)
+          FROM {threads} t STRAIGHT_JOIN {parts} p ON p.tenant = t.tenant AND p.thread_id = t.thread_id
+         WHERE t.tenant = %s AND <chosen>
          UNION ALL
-        SELECT w.thread_id, LENGTH(w.payload) FROM {writes} w WHERE w.tenant = %s) AS taken
-  JOIN {threads} t ON t.tenant = %s AND t.thread_id = taken.thread_id AND <live>
+        SELECT t.thread_id, LENGTH(w.payload)
+          FROM {threads} t STRAIGHT_JOIN {writes} w ON w.tenant = t.tenant AND w.thread_id = t.thread_id
+         WHERE t.tenant = %s AND <chosen>) AS taken
  GROUP BY taken.thread_id
  ORDER BY SUM(taken.size_bytes) DESC, taken.thread_id
+ LIMIT %s
+"""
+
+# Threads that were begun or saved to in most turns. Reads each thread's row.
+BUSIEST = """
+SELECT t.thread_id FROM {threads} t
+ WHERE t.tenant = %s AND <live>
+ ORDER BY t.last_seq DESC, t.thread_id
  LIMIT %s
 """
 
@@ -247,20 +264,32 @@ class LookingStatements(Statements):
         """Thread, namespace, id, NULL, time, bytes and metadata of checkpoints of so many threads that have a pair."""
         return Statement(self._complete(BY_METADATA), (tenant, threads, pair, limit))
 
-    def days(self, tenant: str) -> tuple[Statement, ...]:
-        """By day, oldest first: checkpoints saved, bytes of their rows and of their parts; then threads begun.
+    def count(self, tenant: str) -> Statement:
+        """How many threads there are, those that have just expired among them."""
+        return Statement(self._text(COUNT), (tenant,))
 
-        At last, bytes of all parts that stand apart, and of all writes.
+    def measure(self, tenant: str, one_in: int, limit: int) -> tuple[Statement, ...]:
+        """What one in so many threads takes.
+
+        By day, oldest first: checkpoints saved, bytes of their rows and of their parts; by day, threads begun; bytes of
+        all parts that stand apart, and of all writes; ids of the largest threads.
+
+        Args:
+            tenant: Whose.
+            one_in: One in so many; 1 for all.
+            limit: So many large threads.
         """
+        one = (tenant, one_in)
         return (
-            Statement(self._complete(DAYS), (tenant,)),
-            Statement(self._complete(BEGUN), (tenant,)),
-            Statement(self._complete(BESIDE), (tenant, tenant)),
+            Statement(self._complete(DAYS), one),
+            Statement(self._complete(BEGUN), one),
+            Statement(self._complete(BESIDE), (*one, *one)),
+            Statement(self._complete(LARGEST), (*one, *one, *one, limit)),
         )
 
-    def largest(self, tenant: str, limit: int) -> Statement:
-        """Ids of the threads that take most, the largest first."""
-        return Statement(self._complete(LARGEST), (tenant, tenant, tenant, tenant, limit))
+    def busiest(self, tenant: str, limit: int) -> Statement:
+        """Ids of the threads that were saved to in most turns."""
+        return Statement(self._complete(BUSIEST), (tenant, limit))
 
     def markers(self, tenant: str, thread_ids: Sequence[str]) -> Statement:
         """Id and marker of threads that are there."""
@@ -272,6 +301,7 @@ class LookingStatements(Statements):
         """A statement's text with the pieces that several share."""
         pieces = {
             "<conditions>": conditions,
+            "<chosen>": _CHOSEN,
             "<live>": _LIVE,
             "<row_bytes>": _ROW_BYTES,
             "<parts_of_row>": _PARTS_OF_ROW.replace("<own>", str(OWN_PARTS)),

@@ -239,6 +239,23 @@ async def test_statistics_add_up(saver: AsyncMySQLSaver, inspector: Inspector, r
     assert sum(day.checkpoints for day in found.days) == found.checkpoints
 
 
+async def test_statistics_of_many_threads_are_told_from_a_part_of_them(
+    config: MySQLConfig, inspector: Inspector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with MySQLCheckpointSaver(config) as plain:
+        for number in range(60):
+            await plain.put(thread_id=f"t{number}", checkpoint_id="1", checkpoint_data={"a": "b" * 100})
+    whole = await inspector.statistics("versions")
+    assert (whole.threads, whole.checkpoints, whole.sampled) == (60, 60, None)
+    monkeypatch.setattr(looking, "SAMPLE", 20)
+    found = await inspector.statistics("versions")
+    assert found.sampled is not None
+    assert 5 <= found.sampled <= 40  # one in three, by a hash of the ids, which are always the same
+    assert (found.threads, found.checkpoints) == (60, 60)
+    assert sum(day.checkpoints for day in found.days) == pytest.approx(60, abs=2)
+    assert found.size_bytes == pytest.approx(whole.size_bytes, rel=0.2)
+
+
 async def test_words_are_found_in_the_newest_states(saver: AsyncMySQLSaver, inspector: Inspector) -> None:
     await talk(saver, "a", "My parcel is lost, in Köln")
     await talk(saver, "b", "parcelling")
