@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         mysql_checkpointer,
         register,
     )
+    from .integrations.locus.copying import copy_threads
     from .integrations.locus.memory import MySQLMemory, SyncMySQLMemory
     from .integrations.locus.working import WorkingMemoryHook, working_memory_tools
     from .memories.store import MemoryStore, SyncMemoryStore
@@ -49,6 +50,7 @@ _HOMES = {
     "ThreadBranched": ".checkpoints.branching",
     "WorkingMemory": ".working.memory",
     "WorkingMemoryHook": ".integrations.locus.working",
+    "copy_threads": ".integrations.locus.copying",
     "mysql_checkpointer": ".integrations.locus.checkpointer",
     "register": ".integrations.locus.checkpointer",
     "register_driver": ".drivers.registry",
@@ -63,6 +65,7 @@ _OF_LOCUS = frozenset(
         "SyncMySQLCheckpointer",
         "SyncMySQLMemory",
         "WorkingMemoryHook",
+        "copy_threads",
         "mysql_checkpointer",
         "register",
         "working_memory_tools",
@@ -92,6 +95,7 @@ __all__ = [
     "WorkingMemory",
     "WorkingMemoryHook",
     "__version__",
+    "copy_threads",
     "mysql_checkpointer",
     "register",
     "register_driver",

@@ -22,6 +22,7 @@ OF_LOCUS = {
     "SyncMySQLCheckpointer",
     "SyncMySQLMemory",
     "WorkingMemoryHook",
+    "copy_threads",
     "mysql_checkpointer",
     "register",
     "working_memory_tools",
