@@ -1,9 +1,9 @@
 """The inspector's pages with a thousand threads and with a million: what each takes the server.
 
 Each thread has two checkpoints of a short conversation; threads were saved at random times within 60 days. A page holds
-50 threads. "Deep" is one that begins behind half of the threads. As somebody types, each further letter asks anew: first
-for ids that begin with the letters, then for ids that hold them anywhere. The time is that of the call, in this process
-and at the server, over a socket of the same machine.
+50 threads. "Deep" is one that begins behind half of the threads. As somebody types, each further letter asks anew, for
+ids that begin with the letters, or that hold them anywhere. The time is that of the call, in this process and at the
+server, on the same machine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from locus_mysql import CheckpointStore, MySQLConfig
-from locus_mysql.checkpoints.rows import as_sql_time
 from locus_mysql.inspection.cursors import to_cursor
 from locus_mysql.inspection.inspector import Inspector
 
@@ -57,7 +56,7 @@ def typed(text: str) -> list[str]:
 
 def deep(size: int) -> str:
     """A cursor behind half of the threads."""
-    return to_cursor(as_sql_time(datetime.now(UTC) - timedelta(days=DAYS / 2)), "")
+    return to_cursor(True, datetime.now(UTC) - timedelta(days=DAYS / 2), "")
 
 
 OPERATIONS: dict[str, Call] = {
@@ -68,7 +67,9 @@ OPERATIONS: dict[str, Call] = {
         saved_after=datetime.now(UTC) - timedelta(days=DAYS / 2 + 1),
         saved_before=datetime.now(UTC) - timedelta(days=DAYS / 2),
     ),
-    "typed: the beginning of an id": lambda i, n, s: i.threads("dicts", pattern=s.choice(typed(some_thread(n, s))) + "*"),
+    "typed: the beginning of an id": lambda i, n, s: i.threads(
+        "dicts", pattern=s.choice(typed(some_thread(n, s))) + "*"
+    ),
     "typed: a part of an id": lambda i, n, s: i.threads("dicts", pattern=f"*{s.choice(typed(some_thread(n, s)))[5:]}*"),
     "by metadata, one in a thousand": lambda i, n, s: i.threads("dicts", metadata=("user", s.randrange(USERS))),
     "by metadata, every second": lambda i, n, s: i.threads("dicts", metadata=("channel", "mail")),
@@ -111,7 +112,10 @@ def fill(config: MySQLConfig, dsn: str, threads: int, progress: Callable[[str], 
     thread_id = f"CONCAT('user-', LPAD(n %% {USERS}, 4, '0'), '/thread-', LPAD(n, 7, '0'))"
     saved_at = f"(UTC_TIMESTAMP(6) - INTERVAL (CRC32(n) %% {DAYS * 86_400}) SECOND)"
     user, channel = f"n %% {USERS}", "IF(n %% 2, 'mail', 'telephone')"
-    keys = (PAIR_KEY.format(name="'user'", value=user), PAIR_KEY.format(name="'channel'", value=f"JSON_QUOTE({channel})"))
+    keys = (
+        PAIR_KEY.format(name="'user'", value=user),
+        PAIR_KEY.format(name="'channel'", value=f"JSON_QUOTE({channel})"),
+    )
     replaced = {
         "tenant": "o.tenant",
         "thread_id": thread_id,

@@ -11,8 +11,8 @@ COUNT = """
 SELECT COUNT(*), UTC_TIMESTAMP(6) FROM {threads} r FORCE INDEX (recent) WHERE r.tenant = %s
 """
 
-# One in so many threads, told by their ids, so that it is the same ones each time. The index recent has the ids; rows are
-# read of those chosen only.
+# One in so many threads, told by their ids, so that it is the same ones each time. The index recent has the ids; the
+# rows are read of those chosen only.
 SAMPLE = """
 SELECT t.thread_id, t.first_seq, t.last_seq, t.created_at, t.updated_at
   FROM (SELECT r.thread_id
