@@ -5,25 +5,11 @@ Whatever is asked, no answer is a 5xx, each is as the description says, and what
 
 from __future__ import annotations
 
-import http.client
-import json
-from collections.abc import Iterator
-from typing import Any
-from urllib.parse import quote, urlsplit
-
-import pytest
-import requests
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
-from schemathesis.generation import GenerationMode
+from hypothesis import HealthCheck, Phase, settings
 from schemathesis.specs.openapi import checks as openapi_checks
 
-from locus_mysql.server.application import create_app
-
 from ...thoroughness import FULL
-from ..conftest import MakeConfig
-from .running import running
 
 #: A short run has the same examples every time, so that what lands does not depend on luck.
 BY_CHANCE = settings(
