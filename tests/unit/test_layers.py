@@ -20,6 +20,7 @@ FAMILIES = {"checkpoints", "memories", "versions", "working"}
 FOREIGN = {
     **{library: {"drivers"} for library in ("pymysql", "aiomysql", "asyncmy", "mysql", "cryptography")},
     "redis": {"working"},
+    **{library: {"server"} for library in ("starlette", "uvicorn", "h11")},
     **{framework: {"integrations", "development"} for framework in ("locus", "langgraph", "langchain_core")},
 }
 
