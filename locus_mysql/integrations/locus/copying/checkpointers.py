@@ -13,7 +13,7 @@ from locus.memory.checkpointer import BaseCheckpointer
 from pydantic import ValidationError
 
 from ....errors import LocusMySQLError, Unavailable, UsageError
-from .sides import Given, Listed, Present, Unreadable, same_metadata, text_of
+from .sides import Given, Listed, Present, Unreadable, same_metadata, same_states
 
 #: More threads, or checkpoints of a thread, than there are.
 ALL = 1_000_000
@@ -198,8 +198,7 @@ class CheckpointerThread:
         state = await self._checkpointer.load(self._thread_id, given.checkpoint_id)
         if state is None:
             return "it is not there"
-        # What this package has stored is told by way of Locus, as the target has it.
-        if text_of(state) != text_of(given.agent_state()):
+        if not same_states(state, given.agent_state(), self._thread_id):
             return "its state is another one"
         about = await about_checkpoint(self._checkpointer, self._thread_id, given.checkpoint_id)
         metadata = None if about is None else read_about(about, given.checkpoint_id)[0]
