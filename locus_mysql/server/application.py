@@ -21,7 +21,7 @@ from .health import health_endpoints
 from .hosts import Hosts
 from .limits import Limits
 from .locus import locus_endpoints
-from .pages.endpoints import page_endpoints
+from .pages.endpoints import pages_router
 from .routing import Router
 from .services import Services
 from .tokens import Tokens
@@ -60,7 +60,7 @@ def create_app(
     authenticate = by_header(tokens, anyone)
     routers = [Router([*health_endpoints(), *locus_endpoints(), *api_endpoints()], authenticate)]
     if inspector:
-        routers.append(Router(page_endpoints(), authenticate))
+        routers.append(pages_router(tokens, anyone))
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
