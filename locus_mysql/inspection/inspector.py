@@ -14,7 +14,7 @@ from ..database.driving import drive_awaited
 from ..dialect import Schema
 from ..dialect.schema import describe_all
 from ..engine.operation import Batch, Operation
-from ..errors import InvalidInput, NotFound
+from ..errors import CorruptCheckpoint, InvalidInput, NotFound
 from ..memories.embedding import EmbedFunction, Texts, embed_awaited
 from ..memories.searching import Way
 from ..memories.vectors.scoring import Metric
@@ -115,7 +115,7 @@ class Inspector:
 
         Args:
             family: Which threads.
-            limit: At most this many.
+            limit: At most this many, and at most 1,000.
             cursor: Of the page before.
             pattern: A glob of their ids: ``*`` stands for any text, ``?`` for one character, all else for itself.
             metadata: A top-level key, and a value that the metadata of the newest checkpoint contains under it.
@@ -180,28 +180,48 @@ class Inspector:
                 raise NotFound(
                     f"Thread {thread_id!r} has no checkpoint {checkpoint_id!r}. Its history tells which it has."
                 )
+            if view.damage is not None:
+                raise CorruptCheckpoint(view.damage)
             views.append(view)
         return difference(*views)
 
     async def states(self, family: ThreadFamily, thread_id: str, limit: int = 100) -> list[Turn]:
-        """What the newest states of a thread say in numbers, oldest first."""
+        """What the newest states of a thread say in numbers, oldest first.
+
+        Read from the beginnings of the rows, so that many cost little; what is damaged says nothing.
+        """
         source = self._source(family)
         return await self._run(source, source.turns(thread_id, limit))
 
     async def search(self, query: str, *, family: ThreadFamily = "agents", limit: int = 20) -> list[Hit]:
-        """Where words were said, best first."""
+        """Where words were said, best first.
+
+        MySQL ignores words under three letters and its stop words.
+
+        Raises:
+            InvalidInput: The tables have no full-text index.
+        """
         source = self._source(family)
         return await self._run(source, source.search(query, limit))
 
     async def by_metadata(
         self, key: str, value: Any, *, family: ThreadFamily = "agents", limit: int = 50
     ) -> list[Tagged]:
-        """Checkpoints whose metadata contains a value under a top-level key, newest first."""
+        """Checkpoints whose metadata contains a value under a top-level key, newest first.
+
+        Of a pair that more than 3,000 checkpoints have, those that are found are among the 20 newest checkpoints of
+        each of the 1,000 threads saved last.
+        """
         source = self._source(family)
         return await self._run(source, source.by_metadata(key, value, limit))
 
     async def statistics(self, family: ThreadFamily) -> Statistics:
-        """How much there is of a family, and how it grows."""
+        """How much there is of a family, and how it grows.
+
+        Exact up to some thousand threads; of more, all are counted, and the rest is estimated from a sample, as
+        ``sampled`` tells. It takes about a second for a million threads, and reads no payloads but the beginnings of a
+        few hundred.
+        """
         source = self._source(family)
         return await self._run(source, source.statistics())
 
