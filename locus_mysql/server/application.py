@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from ..config import Keywords, MySQLConfig
 from ..database.database import Database, share
 from .api.endpoints import api_endpoints
+from .api.openapi import openapi_endpoint
 from .authentication import by_header
 from .callers import Caller
 from .dispatching import Dispatcher
@@ -58,7 +59,8 @@ def create_app(
     services = Services(database, allow_writes=allow_writes, vacuum=vacuum)
     anyone = Caller("anyone", config.tenant, may_write=True)
     authenticate = by_header(tokens, anyone)
-    routers = [Router([*health_endpoints(), *locus_endpoints(), *api_endpoints()], authenticate)]
+    api = [*health_endpoints(), *locus_endpoints(), *api_endpoints(vacuum=vacuum)]
+    routers = [Router([*api, openapi_endpoint(api, limits, secured=tokens is not None)], authenticate)]
     if inspector:
         routers.append(pages_router(tokens, anyone))
 
