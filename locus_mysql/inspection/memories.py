@@ -85,10 +85,11 @@ class Memories:
         if not found.rows:
             return None
         value, metadata, embeddings, dims = found.rows[0][8:]
+        known, damage = metadata_of(metadata)
         return ItemView(
             item=_item(found.rows[0]),
             value=_value(str(value)),
-            metadata=metadata_of(metadata),
+            metadata=known if damage is None else {"damaged": damage},
             embeddings=int(cast(int, embeddings)),
             dims=None if dims is None else int(cast(int, dims)),
         )

@@ -17,7 +17,7 @@ _PICTURES = {**{code: chr(0x2400 + code) for code in range(0x20)}, 0x7F: "\u2421
 # stay, as languages and emoji need them.
 _UNSEEN = (
     r"\x80-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164"
-    r"\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    r"\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _HARMFUL = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f{_UNSEEN}]")
 _HARMFUL_IN_A_LINE = re.compile(rf"[\x00-\x1f\x7f{_UNSEEN}]")

@@ -19,6 +19,9 @@ from .screen import Said, need_rich
 
 T = TypeVar("T")
 
+#: On a terminal that is narrower, lists have no room for times beside the ages.
+ROOM_FOR_TIMES = 72
+
 
 def add_looking(parser: argparse.ArgumentParser) -> None:
     """Where to look, and how to show it."""
@@ -65,6 +68,10 @@ class Clock:
     def zoned(self, moment: datetime) -> str:
         """A time with its zone and its age."""
         return f"{self.told(moment)} {zone_name(moment, self.zone)}, {self.age(moment)} ago"
+
+    def heading(self, title: str) -> str:
+        """What stands above a column of times."""
+        return f"{title} ({zone_name(self.now, self.zone)})"
 
     def age(self, moment: datetime) -> str:
         """How long ago that was."""

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 from ...errors import NotFound
 from ...inspection.inspector import Inspector
 from ...inspection.records import CheckpointRow, Page, StateView, ThreadRow
 from ..arguments import FAILED, OK
 from .conversing import one_line, show_messages, show_writes
-from .looking import Clock, add_looking, add_namespace, add_thread, checkpoint_at, find_thread, look, named
+from .looking import (
+    ROOM_FOR_TIMES,
+    Clock,
+    add_looking,
+    add_namespace,
+    add_thread,
+    checkpoint_at,
+    find_thread,
+    look,
+    named,
+)
 from .measures import TIME_HELP, told_size
 from .screen import Column, Said, Screen, json_text, write_json
 
@@ -115,15 +126,32 @@ def _show(screen: Screen, thread: ThreadRow, view: StateView, arguments: argpars
 
 
 def _show_history(screen: Screen, page: Page[CheckpointRow], clock: Clock) -> None:
-    spaces = any(row.namespace for row in page.items)
+    """A table for each namespace, the graph's own first."""
+    spaces: dict[str, list[CheckpointRow]] = {}
+    for row in sorted(page.items, key=lambda row: bool(row.namespace)):
+        spaces.setdefault(row.namespace, []).append(row)
+    for space, rows in spaces.items():
+        if space:
+            screen.line("")
+            screen.line(Said("namespace  ", "dim"), space)
+        _show_line(screen, rows, clock)
+    for row in page.items:
+        if row.damage is not None:
+            screen.line(Said("damaged: ", "red"), row.damage)
+    if page.cursor is not None:
+        screen.line(Said(f"There are more: --cursor {page.cursor}", "dim"))
+
+
+def _show_line(screen: Screen, found: Sequence[CheckpointRow], clock: Clock) -> None:
+    """The checkpoints of one namespace; which one each follows, if that is not the one below."""
     metadata = not screen.terminal or screen.width >= _ROOM_FOR_METADATA
-    following = [row.checkpoint_id for row in page.items[1:]]
-    strays = any(row.parent_id not in {None, after} for row, after in zip(page.items, following, strict=False))
+    times = not screen.terminal or screen.width >= ROOM_FOR_TIMES
+    below = [*(row.checkpoint_id for row in found[1:]), None]
+    strays = any(one is not None and row.parent_id != one for row, one in zip(found, below, strict=True))
     columns = [
         Column("checkpoint", "yellow"),
-        *([Column("namespace")] if spaces else []),
         *([Column("follows")] if strays else []),
-        Column("saved", whole=True),
+        *([Column(clock.heading("saved"), whole=True)] if times else []),
         Column("age", right=True, whole=True),
         Column("size", right=True, whole=True),
         *([Column("metadata", "dim")] if metadata else []),
@@ -131,21 +159,15 @@ def _show_history(screen: Screen, page: Page[CheckpointRow], clock: Clock) -> No
     rows = [
         [
             row.checkpoint_id,
-            *([row.namespace] if spaces else []),
             *([row.parent_id or ""] if strays else []),
-            clock.told(row.created_at),
+            *([clock.told(row.created_at)] if times else []),
             clock.age(row.created_at),
             told_size(row.size_bytes),
             *([_metadata(row, screen)] if metadata else []),
         ]
-        for row in page.items
+        for row in found
     ]
     screen.table(columns, rows)
-    for row in page.items:
-        if row.damage is not None:
-            screen.line(Said("damaged: ", "red"), row.damage)
-    if page.cursor is not None:
-        screen.line(Said(f"There are more: --cursor {page.cursor}", "dim"))
 
 
 def _metadata(row: CheckpointRow, screen: Screen) -> str:

@@ -10,12 +10,9 @@ from ...errors import UsageError
 from ...inspection.inspector import Inspector
 from ...inspection.records import Page, ThreadRow
 from ..arguments import FAILED, OK, tell
-from .looking import Clock, add_looking, families_of, look
+from .looking import ROOM_FOR_TIMES, Clock, add_looking, families_of, look
 from .measures import TIME_HELP, size_of, told_size
 from .screen import Column, Said, Screen, write_json
-
-#: On a terminal that is narrower there is no room for times beside the ages.
-_ROOM_FOR_TIMES = 72
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:
@@ -90,11 +87,11 @@ def pair_of(text: str) -> tuple[str, Any]:
 
 def _show(screen: Screen, page: Page[ThreadRow], clock: Clock) -> None:
     several = len({row.family for row in page.items}) > 1
-    times = not screen.terminal or screen.width >= _ROOM_FOR_TIMES
+    times = not screen.terminal or screen.width >= ROOM_FOR_TIMES
     columns = [
         Column("thread", "bold"),
         *([Column("family", whole=True)] if several else []),
-        *([Column("saved", whole=True)] if times else []),
+        *([Column(clock.heading("saved"), whole=True)] if times else []),
         Column("age", right=True, whole=True),
         Column("saves", right=True, whole=True),
         Column("size", right=True, whole=True),
