@@ -181,7 +181,9 @@ def checked_form(request: Request) -> dict[str, str]:
     given = form.pop("form_secret", "")
     if not hmac.compare_digest(given.encode(), request.state.form_secret.encode()):
         raise Problem(
-            403, "form_not_ours", "This form was not made for you, or is from before the service was restarted. "
+            403,
+            "form_not_ours",
+            "This form was not made for you, or is from before the service was restarted. "
             "Open the page again, and send it from there.",
         )
     return form

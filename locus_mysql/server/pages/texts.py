@@ -47,7 +47,9 @@ def marked(text: str, words: str) -> Markup:
     if not wanted:
         return shown(text)
     pieces = re.split(f"({'|'.join(wanted)})", text, flags=re.IGNORECASE)
-    made = [Markup("<mark>{}</mark>").format(shown(piece)) if at % 2 else shown(piece) for at, piece in enumerate(pieces)]
+    made = [
+        Markup("<mark>{}</mark>").format(shown(piece)) if at % 2 else shown(piece) for at, piece in enumerate(pieces)
+    ]
     return Markup("").join(made)
 
 

@@ -160,11 +160,10 @@ async def difference_page(request: Request) -> Response:
     inspector = inspector_of(request)
     family = family_of(query.family)
     thread = await thread_of(request, family, query.thread)
-    found = await inspector.differences(
-        family, query.thread, query.before, query.after, namespace=query.namespace
-    )
+    found = await inspector.differences(family, query.thread, query.before, query.after, namespace=query.namespace)
     counts = {
-        change: sum(one.change == change for one in found.messages) for change in ("added", "removed", "changed", "same")
+        change: sum(one.change == change for one in found.messages)
+        for change in ("added", "removed", "changed", "same")
     }
     return page(
         request,
@@ -184,10 +183,7 @@ async def difference_page(request: Request) -> Response:
 def around_changes(changes: Sequence[MessageChange]) -> Iterator[MessageChange | int]:
     """The messages that changed, and those next to them; for the others between, how many they are."""
     near = {
-        other
-        for at, one in enumerate(changes)
-        if one.change != "same"
-        for other in range(at - AROUND, at + AROUND + 1)
+        other for at, one in enumerate(changes) if one.change != "same" for other in range(at - AROUND, at + AROUND + 1)
     }
     skipped = 0
     for at, one in enumerate(changes):

@@ -40,7 +40,9 @@ def check_allowed(request: Request) -> None:
         Problem: It is not.
     """
     if not services_of(request).allow_writes:
-        raise Problem(403, "read_only", "Pages only show what is kept. To let them change it, start with --allow-writes.")
+        raise Problem(
+            403, "read_only", "Pages only show what is kept. To let them change it, start with --allow-writes."
+        )
     if not request.state.caller.may_write:
         raise Problem(403, "read_only", "You signed in with a token that may read, but not write.")
 
