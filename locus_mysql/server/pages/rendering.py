@@ -145,7 +145,7 @@ def explained_as_page(request: Request, problem: Problem, request_id: str) -> Re
 
 def wants_data(request: Request) -> bool:
     """Whether a script asks, which can do nothing with a page."""
-    return request.scope["path"].endswith((".json", "/events"))
+    return str(request.scope["path"]).endswith((".json", "/events"))
 
 
 def downloaded(value: Mapping[str, Any], name: str) -> Response:

@@ -1,4 +1,4 @@
-"""A JSON value as a tree that can be folded and searched. Pure; however large and deep the value is, the tree is not."""
+"""A JSON value as a tree that can be folded and searched, however large and deep the value is. Pure."""
 
 from __future__ import annotations
 
