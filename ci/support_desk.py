@@ -149,14 +149,19 @@ async def fill(database: Database, tenant: str = "default") -> AsyncIterator[tup
             await agents.save_once(name, state_after(messages, confidence), f"{name[:16]}-1", {"channel": channel}),
         )
     kept = 0
+    fork = ""
     for messages, step in ((BEGINNING + REPLACED, "a"), (BEGINNING + REFUNDED, "b")):
+        if fork:
+            await agents.load_text(THREAD, fork)  # what is saved next goes on from there
         for at in turns_of(messages):
             if step == "b" and at <= len(BEGINNING):
                 continue
             kept += 1
             sure = min(0.97, 0.42 + 0.05 * kept) if step == "a" else 0.6 + 0.02 * (at - len(BEGINNING))
             state = state_after(messages[:at], round(sure, 2))
-            yield THREAD, await agents.save_once(THREAD, state, f"01HZX9{step.upper()}{kept:02d}K3", metadata)
+            saved = await agents.save_once(THREAD, state, f"01HZX9{step.upper()}{kept:02d}K3", metadata)
+            fork = saved if at == len(BEGINNING) else fork
+            yield THREAD, saved
 
 
 async def fill_the_rest(database: Database, tenant: str = "default") -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from ...inspection.records import Day, Turn
 from . import texts
@@ -107,13 +108,15 @@ def _line(
 
 
 def bars_of(days: Sequence[Day], value_of: Callable[[Day], int], told: Callable[[Day], str]) -> list[Bar]:
-    """A bar for each day."""
+    """A bar for each day, at its place between the first and the last."""
     if not days:
         return []
-    most = max(1, *(value_of(day) for day in days)) if len(days) > 1 else max(1, value_of(days[0]))
-    step = min((WIDTH - 2 * MARGIN) / len(days), 24.0)
+    most = max(1, *map(value_of, days)) if len(days) > 1 else max(1, value_of(days[0]))
+    first = date.fromisoformat(days[0].day)
+    places = [(date.fromisoformat(day.day) - first).days for day in days]
+    step = min((WIDTH - 2 * MARGIN) / (places[-1] + 1), 24.0)
     bars = []
-    for at, day in enumerate(days):
+    for at, day in zip(places, days, strict=True):
         height = value_of(day) / most * (HEIGHT - 2 * MARGIN)
         height = max(height, 1.0) if value_of(day) else 0.0
         bars.append(Bar(MARGIN + at * step, HEIGHT - MARGIN - height, max(step - 2, 1.0), height, told(day)))
