@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         mysql_checkpointer,
         register,
     )
+    from .integrations.locus.copying import copy_threads
     from .integrations.locus.memory import MySQLMemory, SyncMySQLMemory
     from .integrations.locus.working import WorkingMemoryHook, WorkingSessions, working_memory_tools
     from .memories.store import MemoryStore, SyncMemoryStore
@@ -49,6 +50,7 @@ _HOMES = {
     "ThreadBranched": ".checkpoints.branching",
     "WorkingMemory": ".working.memory",
     "WorkingMemoryHook": ".integrations.locus.working",
+    "copy_threads": ".integrations.locus.copying",
     "WorkingSessions": ".integrations.locus.working",
     "mysql_checkpointer": ".integrations.locus.checkpointer",
     "register": ".integrations.locus.checkpointer",
@@ -64,6 +66,7 @@ _OF_LOCUS = frozenset(
         "SyncMySQLCheckpointer",
         "SyncMySQLMemory",
         "WorkingMemoryHook",
+        "copy_threads",
         "WorkingSessions",
         "mysql_checkpointer",
         "register",
@@ -95,6 +98,7 @@ __all__ = [
     "WorkingMemoryHook",
     "WorkingSessions",
     "__version__",
+    "copy_threads",
     "mysql_checkpointer",
     "register",
     "register_driver",

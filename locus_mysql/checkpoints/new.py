@@ -37,6 +37,7 @@ class NewCheckpoint:
         provisional: Whether a later save will supersede it and delete it.
         oldest_at: When the state's first exchange began, as text in UTC, if that is known.
         token: The token of its row, 16 random bytes; drawn if None.
+        must_be_new: Whether a checkpoint of this id is left as it is, and the save refused.
     """
 
     encode: Callable[[object], Encoded]
@@ -46,3 +47,4 @@ class NewCheckpoint:
     provisional: bool = False
     oldest_at: str | None = None
     token: bytes | None = None
+    must_be_new: bool = False

@@ -16,7 +16,7 @@ from ..dialect.checkpoints.saving import NewRow
 from ..dialect.template import KEPT_S
 from ..drivers.interface import Row
 from ..engine.operation import Batch, Duplicate, Operation, Outdated, Results
-from ..errors import Conflict, InvalidInput, SchemaMismatch, ThreadExists, TurnLost, Unavailable
+from ..errors import CheckpointExists, Conflict, InvalidInput, SchemaMismatch, ThreadExists, TurnLost, Unavailable
 from .cleaning import CleaningOperations
 from .coding.codec import EncodedState
 from .coding.delta import Delta, Held, Lineage, NotHeld, StoredRow, assemble, encode_delta, extend, rows_needed
@@ -54,10 +54,11 @@ class SavingOperations(CleaningOperations):
         Raises:
             Conflict: The thread's newest checkpoint is not the one that the condition names.
             TurnLost: The turn that the call is in is over.
+            CheckpointExists: The id is taken, and must be new.
         """
         check_thread_id(thread_id)
         checkpoint_id = uuid4().hex if new.checkpoint_id is None else check_checkpoint_id(new.checkpoint_id)
-        replaces = new.checkpoint_id is not None and not new.provisional
+        replaces = new.checkpoint_id is not None and not (new.provisional or new.must_be_new)
         metadata, metadata_keys = encode_metadata(new.metadata)
         key = (tenant, thread_id)
         token = new.token or os.urandom(16)
@@ -96,6 +97,11 @@ class SavingOperations(CleaningOperations):
                     tenant, thread_id, row, delta, condition, replaces=replaces, known_version=known_version
                 )
             except Duplicate as error:
+                if error.key == "named" and new.must_be_new:
+                    yield from self._settle(tenant, token)
+                    raise CheckpointExists(
+                        f"Thread {thread_id!r} has a checkpoint {checkpoint_id!r} already; nothing was saved."
+                    ) from None
                 if error.key == "named" and not replaces:
                     replaces, known_version = True, None
                 elif error.key == "PRIMARY" and not adopted:  # rows without a thread's row are in the way
@@ -257,15 +263,18 @@ class SavingOperations(CleaningOperations):
             known = yield from self._load_newest_known(tenant, thread_id, before)
             self.counters.look_up(STATES, hit=known is not None and before.held is not None)
             return known or (yield from self._load_newest(tenant, thread_id, before))
-        (found,) = yield Batch.of(self.sql.loading.named(tenant, thread_id, check_checkpoint_id(checkpoint_id)))
-        rows: Sequence[Row] | None = rows_of(found.rows[0]) if found.rows else ()
-        if rows is None:
-            rows = yield from self._read_all(tenant, thread_id, checkpoint_id)
+        rows = yield from self._named_rows(tenant, thread_id, checkpoint_id)
         if not rows:
             return None
         state, lineage = assemble_rows(rows, thread_id)
         self.memory.remember((tenant, thread_id), before, before.after_loading(lineage, _version(rows)))
         return state, lineage[0].token
+
+    def _named_rows(self, tenant: str, thread_id: str, checkpoint_id: str) -> Operation[Sequence[Row]]:
+        """A checkpoint's row and those it builds on; none if it is not there."""
+        (found,) = yield Batch.of(self.sql.loading.named(tenant, thread_id, check_checkpoint_id(checkpoint_id)))
+        rows: Sequence[Row] | None = rows_of(found.rows[0]) if found.rows else ()
+        return (yield from self._read_all(tenant, thread_id, checkpoint_id)) if rows is None else rows
 
     def newest_token(self, tenant: str, thread_id: str) -> Operation[bytes | None]:
         """The token of a thread's newest checkpoint; None if there is none. One round trip."""
@@ -414,7 +423,11 @@ class SavingOperations(CleaningOperations):
     def _settle_late(self, outcome: Outdated | Results, tenant: str, token: bytes) -> Operation[None]:
         """After a write that found nothing to do: make sure that a first try which arrives late does nothing either."""
         if outcome.fate_unknown:
-            yield Batch((self.sql.settled.settle(tenant, token),), self.sql.settled.find(tenant, token))
+            yield from self._settle(tenant, token)
+
+    def _settle(self, tenant: str, token: bytes) -> Operation[None]:
+        """Make sure that what has this token is not carried out from now on."""
+        yield Batch((self.sql.settled.settle(tenant, token),), self.sql.settled.find(tenant, token))
 
     def list_checkpoints(self, tenant: str, thread_id: str, limit: int = 10) -> Operation[list[str]]:
         """Ids of a thread's checkpoints, newest first. One round trip."""

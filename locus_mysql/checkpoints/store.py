@@ -44,6 +44,11 @@ class StoreOperations:
         self.schema = dialect.schema
         self.checkpoints = CheckpointOperations(config, dialect)
 
+    @property
+    def tenant(self) -> str:
+        """Whose the threads are."""
+        return self._tenant
+
     def count_in(self, counters: Counters) -> None:
         """See `CountsCache.count_in`."""
         self.checkpoints.counters = counters
@@ -77,13 +82,17 @@ class StoreOperations:
             StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
         """
         check_json_object(data, "The state")
+        new = self.new(data, checkpoint_id, metadata)
+        return (yield from self.checkpoints.save(self._tenant, thread_id, new, expecting(expected)))
+
+    def new(self, data: State, checkpoint_id: str | None, metadata: object) -> NewCheckpoint:
+        """What to save for a state that JSON can hold."""
 
         def text(delta: Delta) -> tuple[str, bool]:
             return text_of_plain(data, delta)
 
         encoded = Encoded(encode(data))
-        new = NewCheckpoint(lambda _: encoded, text, checkpoint_id, metadata)
-        return (yield from self.checkpoints.save(self._tenant, thread_id, new, expecting(expected)))
+        return NewCheckpoint(lambda _: encoded, text, checkpoint_id, metadata)
 
     def place(self, thread_id: str) -> ThreadKey:
         """The key of a thread: its tenant and its id."""

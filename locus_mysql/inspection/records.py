@@ -39,6 +39,7 @@ class ThreadRow:
         size_bytes: What its rows take on the server, indexes left out.
         checkpoint_id: Its newest checkpoint.
         metadata: That checkpoint's metadata.
+        damage: What cannot be read of it, and what to do; None if nothing is known to be damaged.
     """
 
     family: ThreadFamily
@@ -49,6 +50,7 @@ class ThreadRow:
     size_bytes: int
     checkpoint_id: str | None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    damage: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class CheckpointRow:
         created_at: When it was saved.
         size_bytes: What its row takes.
         metadata: Its metadata.
+        damage: What cannot be read of it, and what to do; None if nothing is known to be damaged.
     """
 
     namespace: str
@@ -70,6 +73,7 @@ class CheckpointRow:
     created_at: datetime
     size_bytes: int
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    damage: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +134,7 @@ class StateView:
         messages: The conversation, oldest first; empty if the state holds none that can be recognised.
         state: All of the state as JSON values; what is not JSON stands as text that says what it is.
         writes: Of a graph, what its tasks wrote since.
+        damage: Why the state cannot be read, and what to do: then it is shown as empty; None if it can.
     """
 
     family: ThreadFamily
@@ -138,6 +143,26 @@ class StateView:
     messages: Sequence[Message]
     state: Mapping[str, Any]
     writes: Sequence[PendingWrite] = ()
+    damage: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What the state of a checkpoint says in numbers, for charts over a thread's turns; None where it says nothing.
+
+    Attributes:
+        checkpoint_id: The checkpoint.
+        created_at: When it was saved.
+        confidence: How sure the agent is, from 0 to 1.
+        tokens: Tokens used so far.
+        iterations: Iterations of the agent so far.
+    """
+
+    checkpoint_id: str
+    created_at: datetime
+    confidence: float | None
+    tokens: int | None
+    iterations: int | None
 
 
 Change: TypeAlias = Literal["same", "added", "removed", "changed"]
@@ -177,13 +202,23 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What changed between two checkpoints of a thread."""
+    """What changed between two checkpoints of a thread.
+
+    Attributes:
+        thread_id: The thread.
+        before: The first.
+        after: The second.
+        messages: What became of each message, those that stayed the same among them.
+        fields: Which fields changed.
+        cut: Whether more fields changed than are told.
+    """
 
     thread_id: str
     before: CheckpointRow
     after: CheckpointRow
     messages: Sequence[MessageChange]
     fields: Sequence[FieldChange]
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +240,21 @@ class Hit:
     snippet: str
     score: float
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """A checkpoint found by its metadata.
+
+    Attributes:
+        family: Which family the thread is of.
+        thread_id: The thread.
+        checkpoint: The checkpoint; its parent is not looked for.
+    """
+
+    family: ThreadFamily
+    thread_id: str
+    checkpoint: CheckpointRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,8 +297,11 @@ class Statistics:
         checkpoints: How many checkpoints they have.
         size_bytes: What they take on the server, indexes left out.
         whole_bytes: What they would take if every checkpoint were stored whole; None if nobody can tell.
-        days: The last days on which something was saved, oldest first.
-        largest: The largest threads.
+        days: Those of the last 30 days on which something was saved, oldest first.
+        largest: The largest threads, largest first. Where there is a sample: of those in it, and of those that were
+            saved to most often.
+        sampled: Of how many threads the checkpoints, the bytes and the days were worked out, so that they are
+            estimates; None if of all. ``whole_bytes`` is an estimate wherever there are more than 200 checkpoints.
     """
 
     family: ThreadFamily
@@ -258,6 +311,7 @@ class Statistics:
     whole_bytes: int | None
     days: Sequence[Day]
     largest: Sequence[LargeThread]
+    sampled: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,3 +344,77 @@ class SessionView:
     task_state: Mapping[str, Any] | None
     scratchpad: Sequence[str]
     checkpoints: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceRow:
+    """A namespace of long-term memory in a list.
+
+    Attributes:
+        namespace: Its labels.
+        items: How many items it has, those of namespaces below left out.
+        size_bytes: What their values take.
+        updated_at: When one of them was last written.
+    """
+
+    namespace: tuple[str, ...]
+    items: int
+    size_bytes: int
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRow:
+    """An item of long-term memory in a list.
+
+    Attributes:
+        namespace: Its namespace.
+        key: Its key.
+        preview: The beginning of its value, JSON text that may be cut off.
+        size_bytes: What value and metadata take.
+        version: 1 for a new one, one more with each write.
+        created_at: When it was first written.
+        updated_at: When it was last written.
+        expires_at: When it ends; None if never.
+    """
+
+    namespace: tuple[str, ...]
+    key: str
+    preview: str
+    size_bytes: int
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemView:
+    """An item of long-term memory.
+
+    Attributes:
+        item: Its row.
+        value: The JSON value; text that says so if it is damaged.
+        metadata: Its metadata.
+        embeddings: How many embeddings it has.
+        dims: How wide they are; None if there are none.
+    """
+
+    item: ItemRow
+    value: Any
+    metadata: Mapping[str, Any]
+    embeddings: int
+    dims: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemHit:
+    """An item of long-term memory that a search found.
+
+    Attributes:
+        item: Its row.
+        score: How well it fits, comparable within one search only.
+    """
+
+    item: ItemRow
+    score: float

@@ -22,6 +22,7 @@ OF_LOCUS = {
     "SyncMySQLCheckpointer",
     "SyncMySQLMemory",
     "WorkingMemoryHook",
+    "copy_threads",
     "WorkingSessions",
     "mysql_checkpointer",
     "register",

@@ -7,7 +7,10 @@ from typing import Literal
 
 from ..dialect import Dialect
 from .loading import LoadingStatements
+from .looking import LookingStatements
 from .maintenance import MaintenanceStatements
+from .measuring import MeasuringStatements
+from .moving import MovingStatements
 from .queries import QueryStatements
 from .saving import CheckpointStatements
 from .settled import SettledStatements
@@ -58,9 +61,24 @@ class CheckpointDialect(Dialect):
         return QueryStatements(self._tables)
 
     @cached_property
+    def looking(self) -> LookingStatements:
+        """Pages of threads, histories and states, for inspection."""
+        return LookingStatements(self._tables)
+
+    @cached_property
+    def measuring(self) -> MeasuringStatements:
+        """How much there is, for inspection."""
+        return MeasuringStatements(self._tables)
+
+    @cached_property
     def maintenance(self) -> MaintenanceStatements:
         """Removing what is old, expired, pruned or no longer needed; copying and rewriting threads."""
         return MaintenanceStatements(self._tables)
+
+    @cached_property
+    def moving(self) -> MovingStatements:
+        """Reading threads whole, and writing checkpoints as they were elsewhere."""
+        return MovingStatements(self._tables)
 
     @cached_property
     def settled(self) -> SettledStatements:

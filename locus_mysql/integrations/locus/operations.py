@@ -31,16 +31,12 @@ from ...engine.logs import CONFLICTS, DAMAGE
 from ...engine.operation import Operation
 from ...errors import ConfigError, Conflict, CorruptCheckpoint, InvalidInput
 from .built_in import as_returned
+from .dicts import ITERATION_CHECKPOINTS_KEY, what_is_added
 from .lines import Line, Lines, unstamped
 from .retention import FirstSaved, opened_at
 from .state_texts import decode_state, encode_agent
 
 T = TypeVar("T")
-
-#: Where a Locus run lists the saves of its turn that the turn's last save will supersede and delete. From
-#: ``locus.agent.runtime_loop.ITERATION_CHECKPOINTS_KEY`` of locus-sdk 3.0.1. Should another version use another name,
-#: those saves would be stored as lasting ones.
-ITERATION_CHECKPOINTS_KEY = "_locus_iteration_checkpoints"
 
 #: What becomes of a save when somebody else saved to the thread since the state was loaded.
 OnConflict: TypeAlias = Literal["keep", "raise", "branch"]
@@ -141,10 +137,10 @@ class LocusOperations:
         superseded = state.metadata.get(ITERATION_CHECKPOINTS_KEY)
         provisional = checkpoint_id is not None and isinstance(superseded, list) and checkpoint_id in superseded
         if self.on_conflict == "keep":
-            new = self._new(self.prepare(state), checkpoint_id, metadata, provisional=provisional)
+            new = self.new(self.prepare(state), checkpoint_id, metadata, provisional=provisional)
             return (yield from self.checkpoints.save(*key, new, expecting(expected)))
         line = self._lines.of(state, key)
-        new = self._new(self.prepare(unstamped(state)), checkpoint_id, metadata, provisional=provisional)
+        new = self.new(self.prepare(unstamped(state)), checkpoint_id, metadata, provisional=provisional)
         if line.branch is not None and expected is None:
             return (yield from self._save_in_branch(line.branch, key, new, metadata))
         condition = Condition(newest_token=line.newest) if expected is None else expecting(expected)
@@ -372,12 +368,12 @@ class LocusOperations:
             state, count = trim_messages(decode_state(text, thread_id), cutoff)
             # Asked again after an answer was lost, it finds nothing left to drop.
             dropped[checkpoint_id] = max(count, dropped.get(checkpoint_id, 0))
-            return self._new(state, None, None, provisional=False)
+            return self.new(state, None, None, provisional=False)
 
         yield from self.checkpoints.rewrite_thread(tenant, thread_id, trim)
         return sum(dropped.values())
 
-    def _new(
+    def new(
         self,
         state: AgentState,
         checkpoint_id: str | None,
@@ -385,6 +381,8 @@ class LocusOperations:
         *,
         provisional: bool,
     ) -> NewCheckpoint:
+        """What to save for a state."""
+
         def encode(memo: object) -> Encoded:
             return encode_agent(state, memo)
 
@@ -399,6 +397,5 @@ class LocusOperations:
 
 def text_of_messages(state: AgentState, delta: Delta) -> tuple[str, bool]:
     """What the messages that a state adds say, without the system's; and whether the parent's go on."""
-    continues = "messages" in delta.news
-    added = state.messages[delta.news["messages"] if continues else 0 :]
+    added, continues = what_is_added(state.messages, delta)
     return joined(message.content for message in added if message.content and message.role != Role.SYSTEM), continues

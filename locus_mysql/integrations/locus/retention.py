@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import weakref
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
+
+from .dicts import FIRST_TIME, LAST_TIME
 
 if TYPE_CHECKING:
     from locus.core.messages import Message
     from locus.core.state import AgentState
-
-#: A stamp from before or after counts as these: it may be anything, and the server knows fewer times than Python.
-_FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
 
 
 def opened_at(state: AgentState) -> datetime | None:
@@ -25,7 +24,7 @@ def opened_at(state: AgentState) -> datetime | None:
 
     first = next((message for message in state.messages if message.role != Role.SYSTEM), None)
     moment = None if first is None else message_time(first)
-    return None if moment is None else min(max(moment, _FIRST), _LAST)
+    return None if moment is None else min(max(moment, FIRST_TIME), LAST_TIME)
 
 
 class FirstSaved:

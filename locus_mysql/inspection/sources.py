@@ -1,0 +1,72 @@
+"""What a family of threads must offer, so that the inspector can show it: `ThreadSource`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from ..dialect import Schema, Statement
+from ..engine.operation import Operation
+from .records import CheckpointRow, Hit, Page, StateView, Statistics, Tagged, ThreadFamily, ThreadRow, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which threads a page is to hold.
+
+    Attributes:
+        pattern: A glob of their ids.
+        metadata: A pair that the metadata of their newest checkpoint has.
+        min_bytes: What they take at least.
+        saved_after: They were last saved then or later.
+        saved_before: They were last saved before.
+    """
+
+    pattern: str = "*"
+    metadata: tuple[str, Any] | None = None
+    min_bytes: int | None = None
+    saved_after: datetime | None = None
+    saved_before: datetime | None = None
+
+
+class ThreadSource(Protocol):
+    """The threads of one family, of one tenant. Each method but `markers` is an operation; see `Inspector`."""
+
+    @property
+    def family(self) -> ThreadFamily:
+        """Which family."""
+
+    @property
+    def schema(self) -> Schema:
+        """Its tables."""
+
+    def threads(self, wanted: Wanted, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
+        """A page of threads, newest first."""
+
+    def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
+        """One thread."""
+
+    def history(self, thread_id: str, limit: int, cursor: str | None) -> Operation[Page[CheckpointRow]]:
+        """A page of a thread's checkpoints, newest first."""
+
+    def state(
+        self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None
+    ) -> Operation[StateView | None]:
+        """A state."""
+
+    def turns(self, thread_id: str, limit: int) -> Operation[list[Turn]]:
+        """What the newest states say in numbers, oldest first."""
+
+    def search(self, query: str, limit: int) -> Operation[list[Hit]]:
+        """Where words were said."""
+
+    def by_metadata(self, key: str, value: Any, limit: int) -> Operation[list[Tagged]]:
+        """Checkpoints by their metadata."""
+
+    def statistics(self) -> Operation[Statistics]:
+        """How much there is."""
+
+    def markers(self, thread_ids: Sequence[str]) -> Statement:
+        """Brings the id of each of these threads that is there, and what is another after every write to it."""

@@ -1,0 +1,1 @@
+"""The JSON API beyond what Locus' client calls, with its description."""

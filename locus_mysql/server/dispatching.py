@@ -1,0 +1,188 @@
+"""From a request to its answer, in the order in which things are checked: `Dispatcher`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Sequence
+from uuid import uuid4
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from .bodies import (
+    FORM_BYTES,
+    ClientGone,
+    check_head,
+    check_no_body,
+    drain,
+    has_body,
+    json_of,
+    parsed,
+    query_of,
+    read_body,
+)
+from .hosts import Hosts
+from .limits import Limits
+from .problems import Problem, explained, not_found, problem_of, try_later
+from .routing import Endpoint, Router, segments_of
+from .shares import Share, Shares
+
+#: What was answered: INFO, with the template of the path. Something went wrong inside: ERROR.
+REQUESTS = logging.getLogger("locus_mysql.requests")
+
+#: A request's id that a client may choose: nothing that could break a log or a header.
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+#: What every answer has, unless its endpoint says otherwise.
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+class Dispatcher:
+    """The application proper, within Starlette.
+
+    Args:
+        routers: The first that knows a path answers.
+        limits: What is refused.
+        hosts: Where requests may be sent to.
+    """
+
+    def __init__(self, routers: Sequence[Router], limits: Limits, hosts: Hosts) -> None:
+        self.routers = list(routers)
+        self.limits = limits
+        self.hosts = hosts
+        self.requests = Shares(limits.requests)
+        self.bytes = Shares(limits.bodies_bytes)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        request = Request(scope, receive)
+        began = time.monotonic()
+        given = request.headers.get("x-request-id", "")
+        request_id = given if _REQUEST_ID.fullmatch(given) else uuid4().hex
+        request.state.request_id = request_id
+        request.state.endpoint = None
+        request.state.caller = None
+        request.state.body_ended = not has_body(request)
+        try:
+            response = await self._answer(request, request_id)
+        except ClientGone:
+            _log(request, 499, began)
+            return
+        response.headers["X-Request-Id"] = request_id
+        for name, value in _HEADERS.items():
+            response.headers.setdefault(name, value)
+        _log(request, response.status_code, began)
+        if request.state.body_ended:
+            await response(scope, receive, send)
+        else:
+            await _send_and_close(request, response, send)
+
+    async def _answer(self, request: Request, request_id: str) -> Response:
+        """The answer, also to what goes wrong."""
+        router: Router | None = None
+        try:
+            check_head(request)
+            self.hosts.check(request)
+            segments = segments_of(request.scope)
+            for router in self.routers:
+                found = router.find(request.method, segments)
+                if found is not None:
+                    request.scope["path_params"] = found[1]
+                    request.state.endpoint = found[0]
+                    return await self._carry_out(request, router, found[0])
+            raise not_found("path")
+        except ClientGone:
+            raise
+        except Exception as error:
+            problem = problem_of(error)
+            if problem.status == 500 or problem.code == "not_set_up":
+                REQUESTS.error("Request %s failed.", request_id, exc_info=error)
+            return explained(problem, request_id) if router is None else router.explain(request, problem, request_id)
+
+    async def _carry_out(self, request: Request, router: Router, endpoint: Endpoint) -> Response:
+        share = Share()
+        if endpoint.access != "open":
+            request.state.caller = caller = router.authenticate(request)
+            share = Share((caller.tenant, caller.name))
+            if endpoint.access == "write" and not caller.may_write:
+                raise Problem(403, "read_only", "This token may read, but not write.")
+        try:
+            await self._read(request, endpoint, share)
+            share.take(self.requests, 1)
+            return await self._within_time(request, endpoint)
+        finally:
+            share.give_back()
+
+    async def _read(self, request: Request, endpoint: Endpoint, share: Share) -> None:
+        """Check and parse what the request brings along."""
+        query = query_of(request, endpoint.lists)
+        if endpoint.query is not None:
+            request.state.query = parsed(endpoint.query, query, "The query")
+        elif query and endpoint.body != "form":
+            raise Problem(400, "invalid_input", "There is no query here.")
+        if endpoint.body is None:
+            check_no_body(request)
+            return
+
+        def hold(size: int) -> None:
+            share.take(self.bytes, size)
+
+        if endpoint.body == "form":
+            kind = "application/x-www-form-urlencoded"
+            request.state.body = await read_body(request, kind, FORM_BYTES, self.limits, hold)
+        else:
+            body = await read_body(request, "application/json", self.limits.body_bytes, self.limits, hold)
+            request.state.body = parsed(endpoint.body, json_of(body, self.limits), "The body")
+
+    async def _within_time(self, request: Request, endpoint: Endpoint) -> Response:
+        try:
+            async with asyncio.timeout(self.limits.request_s) as limit:
+                return await endpoint.handler(request)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise try_later(
+                "timeout",
+                f"This took longer than {self.limits.request_s:g} s and was given up; a write may have been carried "
+                "out. Repeat the request.",
+            ) from None
+
+
+async def _send_and_close(request: Request, response: Response, send: Send) -> None:
+    """Answer a request whose body was not read to its end, and close the connection."""
+    response.headers["Connection"] = "close"
+
+    async def send_and_drain(message: Message) -> None:
+        if message["type"] != "http.response.body" or message.get("more_body", False):
+            await send(message)
+            return
+        await send({**message, "more_body": True})
+        if response.status_code != 408:  # which was waited for already
+            await drain(request)
+        await send({"type": "http.response.body"})
+
+    await response(request.scope, request.receive, send_and_drain)
+
+
+def _log(request: Request, status: int, began: float) -> None:
+    endpoint: Endpoint | None = request.state.endpoint
+    caller = request.state.caller
+    REQUESTS.info(
+        "%s %s %d in %.1f ms, request %s, caller %s",
+        request.method if endpoint else "?",
+        endpoint.template if endpoint else "(no such path)",
+        status,
+        (time.monotonic() - began) * 1000,
+        request.state.request_id,
+        caller.name if caller else "-",
+    )

@@ -1,0 +1,103 @@
+"""What went wrong, as callers are told: `Problem`. Every error is JSON with a stable code, and tells nothing of inside.
+
+{"error": {"code": "not_found", "message": "There is no such checkpoint.", "request_id": "8f0c…"}}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from starlette.responses import Response
+
+from ..errors import (
+    CapacityExceeded,
+    CheckpointExists,
+    Conflict,
+    CorruptCheckpoint,
+    LocusMySQLError,
+    NotFound,
+    SetupError,
+    StateTooLarge,
+    ThreadBusy,
+    ThreadExists,
+    TurnLost,
+    Unavailable,
+    UsageError,
+    VersionConflict,
+)
+
+#: After how many seconds a client may try again what was refused for want of something, if nothing better is known.
+RETRY_AFTER_S = 2
+
+
+class Problem(Exception):
+    """A request that is refused or failed.
+
+    Args:
+        status: The HTTP status.
+        code: What went wrong, in lower-case words joined by ``_``; stable, for programs.
+        message: What went wrong, and what to do, for people.
+        headers: Further headers of the answer.
+    """
+
+    def __init__(self, status: int, code: str, message: str, *, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.headers = headers or {}
+
+
+def not_found(what: str) -> Problem:
+    """Nothing is there that the caller may see."""
+    return Problem(404, "not_found", f"There is no such {what}.")
+
+
+def invalid(message: str) -> Problem:
+    """The request cannot be understood or carried out as it is."""
+    return Problem(400, "invalid_input", message)
+
+
+def try_later(code: str, message: str, *, status: int = 503, seconds: int = RETRY_AFTER_S) -> Problem:
+    """The same request may succeed later."""
+    return Problem(status, code, message, headers={"Retry-After": str(seconds)})
+
+
+#: Errors whose words may be shown, the more particular ones first: the status and the code.
+_TOLD: tuple[tuple[type[LocusMySQLError], int, str], ...] = (
+    (NotFound, 404, "not_found"),
+    (StateTooLarge, 413, "state_too_large"),
+    (CapacityExceeded, 409, "capacity_exceeded"),
+    (VersionConflict, 409, "version_conflict"),
+    (ThreadExists, 409, "thread_exists"),
+    (CheckpointExists, 409, "checkpoint_exists"),
+    (UsageError, 400, "invalid_input"),
+    (Conflict, 409, "conflict"),
+    (TurnLost, 409, "turn_lost"),
+    (CorruptCheckpoint, 500, "damaged"),
+)
+
+
+def problem_of(error: Exception) -> Problem:
+    """What a caller is told of an error. Of an unknown one, only that there was one."""
+    if isinstance(error, Problem):
+        return error
+    for kind, status, code in _TOLD:
+        if isinstance(error, kind):
+            return Problem(status, code, str(error))
+    if isinstance(error, ThreadBusy):
+        return try_later("thread_busy", str(error), status=409)
+    if isinstance(error, Unavailable):
+        return try_later("database_unavailable", "The database cannot be reached at the moment. Try again.")
+    if isinstance(error, SetupError):  # whose words may name hosts, users and tables
+        return try_later("not_set_up", "The service cannot use its database. Its log says why.", seconds=30)
+    return Problem(500, "internal_error", "Something went wrong inside. The log has it under this request id.")
+
+
+def explained(problem: Problem, request_id: str) -> Response:
+    """The answer that says what went wrong."""
+    error = {"code": problem.code, "message": problem.message, "request_id": request_id}
+    return Response(
+        json.dumps({"error": error}), problem.status, headers=problem.headers, media_type="application/json"
+    )

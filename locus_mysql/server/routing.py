@@ -1,0 +1,163 @@
+"""From a request to what carries it out: `Endpoint` and `Router`.
+
+Paths are split as they were sent, and each segment is decoded by itself. So an id may hold slashes, dots, percent signs
+and what else there is; frameworks decode the whole path first, and then cannot tell a slash in an id from one between
+two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_origin
+from urllib.parse import quote, unquote
+
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response
+
+from .callers import Caller
+from .problems import Problem, explained, invalid
+
+Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+#: Tells who sent a request, or raises `Problem`.
+Authenticate: TypeAlias = Callable[[Request], Caller]
+
+#: From a request, a problem and the request's id, the answer.
+Explain: TypeAlias = Callable[[Request, Problem, str], Response]
+
+#: What a caller needs: nothing, a token, or one that may write.
+Access: TypeAlias = Literal["open", "read", "write"]
+
+_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """What a method on a path does.
+
+    Args:
+        method: ``GET``, ``POST``, ``PUT``, ``PATCH`` or ``DELETE``; ``HEAD`` is answered by ``GET``.
+        template: The path, such as ``/threads/{thread_id}/checkpoints``. What a name in braces stands for is one
+            segment, decoded: ``request.path_params["thread_id"]``.
+        handler: Carries it out. ``request.state.caller`` is the `Caller`, ``request.state.query`` and
+            ``request.state.body`` are what the models made of the query and the body,
+            ``request.app.state.services`` is `Services`. It may raise `Problem` and any `LocusMySQLError`.
+        access: What the caller needs.
+        summary: What it does, in a line, for the description of the API.
+        query: The model of the query; without one, it must be empty.
+        body: The model of the JSON body; without one, there must be none. ``"form"``: a form of a page, up to the
+            endpoint, as bytes in ``request.state.body``.
+        answer: The model, or type, of the answer, for the description of the API.
+    """
+
+    method: str
+    template: str
+    handler: Handler
+    access: Access = "read"
+    summary: str = ""
+    query: type[BaseModel] | None = None
+    body: type[BaseModel] | Literal["form"] | None = None
+    answer: Any = None
+    #: The template's parts.
+    segments: Sequence[str] = field(init=False)
+    #: Fields of the query that are lists: their names may stand in it more than once.
+    lists: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "segments", self.template.split("/")[1:])
+        fields = {} if self.query is None else self.query.model_fields
+        lists = frozenset(name for name, one in fields.items() if get_origin(one.annotation) is list)
+        object.__setattr__(self, "lists", lists)
+
+
+def segments_of(scope: Any) -> list[str]:
+    """The segments of a request's path, each decoded, without what the application is mounted under.
+
+    Raises:
+        Problem: One is not percent-encoded UTF-8.
+    """
+    raw = scope.get("raw_path")
+    text = quote(scope["path"]) if raw is None else raw.partition(b"?")[0].decode("latin-1")
+    if not text.isascii() or _PERCENT.search(text):
+        raise invalid("The path is not percent-encoded: a '%' stands before two hexadecimal digits, or is %25.")
+    try:
+        segments = [unquote(segment, errors="strict") for segment in text.split("/")]
+    except UnicodeDecodeError:
+        raise invalid("The path is not UTF-8, percent-encoded.") from None
+    return segments[_mounted_under(segments, scope.get("root_path", "")) :]
+
+
+def _mounted_under(segments: Sequence[str], root_path: str) -> int:
+    """How many segments lead to the application, the empty one before the first slash among them."""
+    root = root_path.rstrip("/")
+    count = 1
+    while count < len(segments) and len("/".join(segments[:count])) < len(root):
+        count += 1
+    return count if "/".join(segments[:count]) == root else 1
+
+
+def explained_as_json(_request: Request, problem: Problem, request_id: str) -> Response:
+    """What went wrong, for programs."""
+    return explained(problem, request_id)
+
+
+class Router:
+    """The endpoints of one kind: those for programs, or the pages.
+
+    Args:
+        endpoints: What there is.
+        authenticate: Tells who sent a request; may raise `Problem`. Not asked for an endpoint that is open.
+        explain: The answer that says what went wrong, given the request, the problem and the request's id.
+    """
+
+    def __init__(
+        self,
+        endpoints: Sequence[Endpoint],
+        authenticate: Authenticate,
+        explain: Explain = explained_as_json,
+    ) -> None:
+        self.endpoints = list(endpoints)
+        self._by_length: dict[int, list[Endpoint]] = {}
+        for endpoint in self.endpoints:
+            self._by_length.setdefault(len(endpoint.segments), []).append(endpoint)
+        self.authenticate = authenticate
+        self.explain = explain
+
+    def find(self, method: str, segments: Sequence[str]) -> tuple[Endpoint, dict[str, str]] | None:
+        """The endpoint for a request, and what its names stand for; None if the path is none of these.
+
+        Raises:
+            Problem: The path has other methods only.
+        """
+        there = [
+            (endpoint, found)
+            for endpoint in self._by_length.get(len(segments), ())
+            if (found := _matched(endpoint.segments, segments)) is not None
+        ]
+        if not there:
+            return None
+        wanted = "GET" if method == "HEAD" else method
+        fitting = [(endpoint, found) for endpoint, found in there if endpoint.method == wanted]
+        if not fitting:
+            methods = {endpoint.method for endpoint, _ in there}
+            allowed = sorted(methods | ({"HEAD"} if "GET" in methods else set()))
+            raise Problem(
+                405, "method_not_allowed", f"Allowed here: {', '.join(allowed)}.", headers={"Allow": ", ".join(allowed)}
+            )
+        return min(fitting, key=lambda one: len(one[1]))  # the one with fewest names is meant
+
+
+def _matched(template: Sequence[str], segments: Sequence[str]) -> dict[str, str] | None:
+    """What the names of a template stand for; None if the segments are others."""
+    if len(template) != len(segments):
+        return None
+    found = {}
+    for part, segment in zip(template, segments, strict=True):
+        if part.startswith("{"):
+            found[part[1:-1]] = segment
+        elif part != segment:
+            return None
+    return found

@@ -1,0 +1,63 @@
+"""What handlers use: `Services`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from starlette.requests import Request
+
+from ..database.database import Database
+from ..inspection.inspector import Inspector
+from ..integrations.locus.dicts import AgentDictOperations, AgentDicts
+from ..memories.store import MemoryStore
+from ..working.memory import WorkingMemory
+from .pulse import Pulse
+
+
+class Services:
+    """The stores of each tenant, on one `Database`.
+
+    Args:
+        database: The database.
+        allow_writes: Whether the pages may change anything.
+        vacuum: Whether the API may remove old checkpoints.
+    """
+
+    def __init__(self, database: Database, *, allow_writes: bool = False, vacuum: bool = False) -> None:
+        self.database = database
+        self.allow_writes = allow_writes
+        self.vacuum = vacuum
+        #: Set when the service is asked to stop: what would go on for ever, such as a stream of events, ends then.
+        self.stopping = asyncio.Event()
+        #: Families whose tables are known to be there.
+        self.families: set[str] = set()
+        self.pulse = Pulse(database)
+        self._agents = AgentDictOperations(database.config)
+        self._agents.count_in(database.counters)
+
+    def threads(self, tenant: str) -> AgentDicts:
+        """The threads of a tenant's agents. What the process remembers of threads is shared between all calls."""
+        return AgentDicts(self._agents.of_tenant(tenant), self.database)
+
+    def inspector(self, tenant: str) -> Inspector:
+        """What looks at all that a tenant keeps."""
+        return Inspector(self.database, tenant=tenant)
+
+    def memories(self, tenant: str) -> MemoryStore:
+        """The long-term memories of a tenant."""
+        return MemoryStore(self.database, tenant=tenant)
+
+    def working(self, tenant: str, session_id: str, session_ttl_seconds: float | None = None) -> WorkingMemory:
+        """A session of a tenant; with the time to live that it has if it begins now."""
+        return WorkingMemory(session_id, self.database, session_ttl_seconds=session_ttl_seconds, tenant=tenant)
+
+
+def services_of(request: Request) -> Services:
+    """The services that a request may use."""
+    return cast(Services, request.app.state.services)
+
+
+def tenant_of(request: Request) -> str:
+    """Whose request it is."""
+    return cast(str, request.state.caller.tenant)
