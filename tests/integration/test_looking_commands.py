@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pty
+import secrets
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 from locus.core.messages import Message, ToolCall
 from locus.core.state import AgentState
+from pydantic import SecretStr
 
 from locus_mysql import SyncCheckpointStore, SyncMySQLCheckpointer, SyncMySQLCheckpointSaver
 from locus_mysql.commands import main as cli
@@ -30,6 +32,8 @@ RunSql = Callable[..., tuple[Any, ...]]
 
 #: What the tests of this module may change of the families that they use.
 pytestmark = pytest.mark.kept_tables("agents", "dicts", "versions")
+
+SECRET = SecretStr("secret")
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -476,6 +480,39 @@ def test_damage_is_told_and_a_damaged_state_is_a_failure(
     assert run("threads")[0] == 0
     assert run("history", "support/42")[0] == 0
     assert run("diff", "support/42")[0] == 2
+
+
+@pytest.mark.kept_tables
+def test_an_account_that_may_only_read_can_look_at_all_but_delete_nothing(
+    config: MySQLConfig, checkpoints: list[str], run: Run, run_sql: RunSql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with SyncMySQLCheckpointSaver(config) as saver:
+        saver.put(thread_id="v", checkpoint_id="1", checkpoint_data={"text": "a parcel"})
+    name = f"reader_{secrets.token_hex(6)}"
+    run_sql(f"CREATE USER {name} IDENTIFIED BY 'secret'")
+    try:
+        run_sql(f"GRANT SELECT ON {config.database}.* TO {name}")
+        monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn_of(config.model_copy(update={"user": name, "password": SECRET})))
+        for arguments in (
+            ["threads"],
+            ["show", "support/42"],
+            ["show", "v", "--at", "0s"],
+            ["history", "support/42"],
+            ["search", "arrived"],
+            ["search", "parcel", "--family", "versions"],
+            ["stats"],
+        ):
+            code, out, err = run(*arguments)
+            assert (code, err) == (0, ""), arguments
+            assert out
+        assert run("diff", "support/42")[0] == 1
+        for thread_id in ("support/42", "v"):
+            code, _, err = run("rm", thread_id, "--yes")
+            assert code == 1
+            assert "privilege" in err.lower()
+        assert len(run("history", "support/42")[1].splitlines()) == 6
+    finally:
+        run_sql(f"DROP USER {name}")
 
 
 @pytest.mark.kept_tables
