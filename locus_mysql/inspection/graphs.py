@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ from ..database.arguments import check_limit, check_text, check_thread_id, encod
 from ..database.matching import contains
 from ..dialect import Statement
 from ..dialect.versions import VersionDialect
+from ..dialect.versions.looking import Asked, Place
 from ..dialect.versions.threads import LAG_S
 from ..drivers.interface import Row
 from ..engine.operation import Batch, Operation
@@ -52,6 +54,9 @@ from .sources import Wanted
 #: Threads of which a filtered page looks at most at so many, so many at a time; the next page goes on behind them.
 LOOKED_AT, AT_ONCE = 2_000, 200
 
+#: Threads among whose ids a page looks for a pattern that begins with a wildcard.
+STEP = 50_000
+
 #: Threads whose newest states a search looks through.
 SEARCHED = 200
 
@@ -59,7 +64,10 @@ SEARCHED = 200
 STATES_AT_ONCE = 20
 
 #: Days, and large threads, that statistics tell of.
-DAYS, LARGEST = 30, 20
+DAYS, LARGEST = 30, 10
+
+#: Threads by which they tell, roughly, where there are more.
+SAMPLE = 2_500
 
 _LEAST_LIFE = timedelta(hours=1)
 
@@ -90,31 +98,38 @@ class GraphThreads:
     def threads(self, wanted: Wanted, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
         """See `ThreadSource.threads`. One round trip, unless few of those looked at fit a filter."""
         limit = check_limit(limit, least=1)
-        check_text(wanted.pattern, "Pattern")
-        behind = None if cursor is None else _behind(cursor)
-        since = None if wanted.saved_after is None else _time(wanted.saved_after - timedelta(seconds=LAG_S))
-        until = None if wanted.saved_before is None else _time(wanted.saved_before)
+        asked = Asked(
+            check_text(wanted.pattern, "Pattern").replace("**", "*"),
+            None if cursor is None else _behind(cursor),
+            None if wanted.saved_after is None else _time(wanted.saved_after - timedelta(seconds=LAG_S)),
+            None if wanted.saved_before is None else _time(wanted.saved_before),
+        )
+        end: Place | None = None
+        if asked.pattern.startswith(("*", "?")) and asked.pattern != "*":  # no index helps: a bounded part is looked at
+            (found,) = yield Batch.query(self.sql.looking.end(self._tenant, asked, STEP))
+            end = _place(found.rows[0]) if found.rows else None
         filtered = wanted.metadata is not None or wanted.min_bytes is not None
-        found: list[ThreadRow] = []
+        threads: list[ThreadRow] = []
         looked_at, size = 0, limit
         while True:
-            page = yield from self._threads(size, wanted.pattern, behind, since, until)
-            looked_at += len(page)
-            for row in page:
-                behind = str(row[2]), cast(str, row[0])
+            (page,) = yield Batch.query(self.sql.looking.threads(self._tenant, keys.ns_key(_ROOT), size, asked, end))
+            looked_at += len(page.rows)
+            for row in page.rows:
+                asked = replace(asked, behind=(str(row[2]), cast(str, row[0])))
                 thread = _thread(row)
                 if _fits(thread, wanted):
-                    found.append(thread)
-                    if len(found) == limit:
+                    threads.append(thread)
+                    if len(threads) == limit:
                         break
             else:
-                if len(page) < size:
-                    behind = None
-            if behind is None or len(found) == limit or looked_at >= LOOKED_AT:
+                if len(page.rows) < size:
+                    asked = replace(asked, behind=end)
+                    break
+            if len(threads) == limit or looked_at >= LOOKED_AT:
                 break
-            size = max(limit - len(found), AT_ONCE) if filtered else limit - len(found)
-        found.sort(key=lambda thread: (thread.updated_at, thread.thread_id), reverse=True)
-        return Page(found, None if behind is None else to_cursor(*behind))
+            size = max(limit - len(threads), AT_ONCE) if filtered else limit - len(threads)
+        threads.sort(key=lambda thread: (thread.updated_at, thread.thread_id), reverse=True)
+        return Page(threads, None if asked.behind is None else to_cursor(*asked.behind))
 
     def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
         """See `ThreadSource.thread`. One round trip."""
@@ -204,44 +219,52 @@ class GraphThreads:
         ]
 
     def statistics(self) -> Operation[Statistics]:
-        """See `ThreadSource.statistics`. Reads every row of the tenant."""
-        results = yield Batch(
-            (
-                *self.sql.looking.totals(self._tenant),
-                *self.sql.looking.days(self._tenant, DAYS),
-                self.sql.looking.largest(self._tenant, LARGEST),
-            ),
-            atomic=False,
-            feeds_no_save=True,
-        )
-        totals, beside, saved, begun, largest = (result.rows for result in results)
-        threads, checkpoints, size_bytes = (_count(value) for value in totals[0])
+        """See `ThreadSource.statistics`: exact up to some thousand threads, else from a part of them."""
+        (found,) = yield Batch.query(self.sql.looking.count(self._tenant))
+        count = _count(found.rows[0][0])
+        one_in = max(1, count // SAMPLE)
+        measuring = self.sql.looking.measure(self._tenant, one_in, LARGEST)
+        results = yield Batch(measuring, atomic=False, feeds_no_save=True)
+        saved, begun, beside, largest = (result.rows for result in results)
+        began = {str(day): _count(threads) for day, threads in begun}
+        measured = sum(began.values())
+        threads = measured if one_in == 1 else count
+        scale = threads / measured if measured else 0.0
+        days = [
+            Day(
+                str(day),
+                round(began.get(str(day), 0) * scale),
+                round(_count(checkpoints) * scale),
+                round((_count(own) + _count(parts)) * scale),
+            )
+            for day, checkpoints, own, parts in saved
+        ]
+        ids = [cast(str, row[0]) for row in largest]
+        if one_in > 1:
+            (found,) = yield Batch.query(self.sql.looking.busiest(self._tenant, LARGEST))
+            ids = list(dict.fromkeys([*ids, *(cast(str, row[0]) for row in found.rows)]))
         large = []
-        for row in largest:
-            thread = yield from self.thread(cast(str, row[0]))
+        for thread_id in ids:
+            thread = yield from self.thread(thread_id)
             if thread is not None:
                 life = max(thread.updated_at - thread.created_at, _LEAST_LIFE)
                 large.append(LargeThread(thread, thread.size_bytes / (life / timedelta(days=1))))
+        large.sort(key=lambda one: one.thread.size_bytes, reverse=True)
+        size_bytes = sum(_count(row[2]) for row in saved) + sum(_count(value) for value in beside[0])
         return Statistics(
             family=self.family,
             threads=threads,
-            checkpoints=checkpoints,
-            size_bytes=size_bytes + sum(_count(value) for value in beside[0]),
+            checkpoints=round(sum(_count(row[1]) for row in saved) * scale),
+            size_bytes=round(size_bytes * scale),
             whole_bytes=None,
-            days=_days(saved, begun),
-            largest=large,
+            days=[day for day in days if day.checkpoints][-DAYS:],
+            largest=large[:LARGEST],
+            sampled=None if one_in == 1 else measured,
         )
 
     def markers(self, thread_ids: Sequence[str]) -> Statement:
         """See `ThreadSource.markers`."""
         return self.sql.looking.markers(self._tenant, thread_ids)
-
-    def _threads(
-        self, limit: int, pattern: str, behind: tuple[str, str] | None, since: str | None, until: str | None
-    ) -> Operation[Sequence[Row]]:
-        root = keys.ns_key(_ROOT)
-        (found,) = yield Batch.query(self.sql.looking.threads(self._tenant, root, limit, pattern, behind, since, until))
-        return found.rows
 
     def _state(
         self, thread_id: str, checkpoint_id: str | None, ns: str, until: str | None
@@ -357,15 +380,12 @@ def _turn(version: LoadedVersion) -> Turn:
     )
 
 
-def _days(saved: Sequence[Row], begun: Sequence[Row]) -> list[Day]:
-    """The last days on which something was saved, oldest first."""
-    threads: Mapping[str, int] = {str(day): _count(count) for day, count in begun}
-    days = [Day(str(day), threads.get(str(day), 0), _count(count), _count(size)) for day, count, size in saved]
-    return days[::-1]
-
-
 def _count(value: object) -> int:
     return int(cast(int, value))
+
+
+def _place(row: Row) -> Place:
+    return str(row[0]), cast(str, row[1])
 
 
 def _time(value: datetime) -> str:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 #: What stands in for the width of a pipe.
 _WIDE = 1_000_000
 
+#: Characters that are written at once.
+_AT_ONCE = 32_768
+
 #: What a shell tells of a process that SIGPIPE ended.
 PIPE_CLOSED = 128 + 13
 
@@ -180,8 +183,11 @@ def write(text: str, stream: IO[str]) -> None:
         SystemExit: Whoever read the stream has gone, as ``head`` does.
     """
     encoding = getattr(stream, "encoding", None) or "utf-8"
+    shown = text.encode(encoding, "backslashreplace").decode(encoding)
     try:
-        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        # Unbuffered (PYTHONUNBUFFERED), Python does not say when it could write only a part, but at the next write.
+        for start in range(0, len(shown), _AT_ONCE):
+            stream.write(shown[start : start + _AT_ONCE])
         stream.flush()
     except BrokenPipeError:
         _forget(stream)

@@ -47,6 +47,8 @@ def _show(screen: Screen, found: Statistics, limit: int, clock: Clock) -> None:
         f"  {_counted(found.threads, 'thread')}, {_counted(found.checkpoints, 'checkpoint')}, ",
         told_size(found.size_bytes),
     )
+    if found.sampled is not None:
+        screen.line(Said(f"  (estimated from {_counted(found.sampled, 'thread')})", "dim"))
     if found.whole_bytes is not None and found.whole_bytes > found.size_bytes:
         times = found.whole_bytes / max(found.size_bytes, 1)
         screen.line(

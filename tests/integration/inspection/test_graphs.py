@@ -14,6 +14,7 @@ from langgraph.types import Command
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.errors import InvalidInput
+from locus_mysql.inspection import graphs as looking
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.inspection.msgpack import TYPE
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver
@@ -185,6 +186,25 @@ async def test_pages_hold_every_thread_once_newest_first(config: MySQLConfig, in
         await inspector.threads("versions", cursor="nonsense")
 
 
+async def test_a_pattern_that_no_index_serves_is_looked_for_step_by_step(
+    config: MySQLConfig, inspector: Inspector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looking, "STEP", 5)
+    async with MySQLCheckpointSaver(config) as plain:
+        for number in range(23):
+            await plain.put(thread_id=f"t{number:02}", checkpoint_id="1", checkpoint_data={})
+    found, sizes, cursor = [], [], None
+    while True:
+        page = await inspector.threads("versions", pattern="*5", cursor=cursor)
+        found += [row.thread_id for row in page.items]
+        sizes.append(len(page.items))
+        cursor = page.cursor
+        if cursor is None:
+            break
+    assert found == ["t15", "t05"]
+    assert sizes == [0, 1, 0, 1, 0]
+
+
 async def test_threads_are_filtered_by_when_they_were_saved(
     config: MySQLConfig, inspector: Inspector, run_sql: RunSql
 ) -> None:
@@ -217,6 +237,23 @@ async def test_statistics_add_up(saver: AsyncMySQLSaver, inspector: Inspector, r
     assert [large.thread.thread_id for large in found.largest] == ["large", "small"]
     assert found.largest[0].bytes_per_day > found.largest[0].thread.size_bytes
     assert sum(day.checkpoints for day in found.days) == found.checkpoints
+
+
+async def test_statistics_of_many_threads_are_told_from_a_part_of_them(
+    config: MySQLConfig, inspector: Inspector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with MySQLCheckpointSaver(config) as plain:
+        for number in range(60):
+            await plain.put(thread_id=f"t{number}", checkpoint_id="1", checkpoint_data={"a": "b" * 100})
+    whole = await inspector.statistics("versions")
+    assert (whole.threads, whole.checkpoints, whole.sampled) == (60, 60, None)
+    monkeypatch.setattr(looking, "SAMPLE", 20)
+    found = await inspector.statistics("versions")
+    assert found.sampled is not None
+    assert 5 <= found.sampled <= 40  # one in three, by a hash of the ids, which are always the same
+    assert (found.threads, found.checkpoints) == (60, 60)
+    assert sum(day.checkpoints for day in found.days) == pytest.approx(60, abs=2)
+    assert found.size_bytes == pytest.approx(whole.size_bytes, rel=0.2)
 
 
 async def test_words_are_found_in_the_newest_states(saver: AsyncMySQLSaver, inspector: Inspector) -> None:
