@@ -134,9 +134,9 @@ class CheckpointThreads:
         """The threads that an index gives for the filters; None if none serves."""
         looking = self.sql.looking
         if filters.pattern is not None and not filters.pattern.startswith(("*", "?")):
-            return looking.beginning(self._tenant, filters.pattern, place, CANDIDATES + 1)
+            return looking.beginning(self._tenant, filters.pattern, place, CANDIDATES)
         if filters.keys is not None:
-            return looking.having(self._tenant, filters.keys, place, CANDIDATES + 1)
+            return looking.having(self._tenant, filters.keys, place, CANDIDATES)
         return None
 
     def _look(self, step: Step, filters: _Filters, limit: int) -> Operation[tuple[list[Row], Row, int]]:

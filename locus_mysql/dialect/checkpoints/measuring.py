@@ -37,7 +37,8 @@ MEASURE = """
 WITH {PLACES}
 SELECT places.place, COUNT(c.checkpoint_id), COALESCE(SUM({SIZE}), 0)
   FROM places
-  STRAIGHT_JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = places.thread_id AND c.seq >= places.seq
+  STRAIGHT_JOIN {checkpoints} c FORCE INDEX (PRIMARY)
+                ON c.tenant = %s AND c.thread_id = places.thread_id AND c.seq >= places.seq
  GROUP BY places.place
 """
 
@@ -45,7 +46,8 @@ SAVED = """
 WITH {PLACES}
 SELECT CAST(DATE(c.created_at) AS CHAR), COUNT(c.checkpoint_id), SUM({SIZE})
   FROM places
-  STRAIGHT_JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = places.thread_id AND c.seq >= places.seq
+  STRAIGHT_JOIN {checkpoints} c FORCE INDEX (PRIMARY)
+                ON c.tenant = %s AND c.thread_id = places.thread_id AND c.seq >= places.seq
  WHERE c.created_at >= %s
  GROUP BY 1
 """

@@ -227,9 +227,9 @@ class TestPlans:
         assert re.search(r"Table scan on [tcr]\b", text) is None
 
     async def test_the_beginning_of_an_id_is_a_range_of_the_primary_key(self, plan: Any) -> None:
-        text = plan(self.SQL.beginning("default", "t1*", self.PLACE, 100), pattern="t1*")
+        text = plan(self.SQL.beginning("default", "t1*", self.PLACE, 1_000), pattern="t1*")
         assert "Covering index range scan on b using PRIMARY" in text or "Index range scan on b using PRIMARY" in text
 
     async def test_metadata_is_found_by_its_index(self, plan: Any) -> None:
-        text = plan(self.SQL.having("default", "[1, 2]", self.PLACE, 100), keys="[1, 2]")
+        text = plan(self.SQL.having("default", "[1, 2]", self.PLACE, 1_000), keys="[1, 2]")
         assert "using metadata_pairs" in text
