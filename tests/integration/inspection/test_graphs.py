@@ -6,10 +6,13 @@ import json
 import sys
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from itertools import chain
+from typing import Annotated, Any, TypedDict
 
 import ormsgpack
 import pytest
+from langgraph.channels.delta import DeltaChannel
+from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 
 from locus_mysql.config import MySQLConfig
@@ -129,6 +132,34 @@ async def test_subgraphs_have_namespaces_of_their_own(saver: AsyncMySQLSaver, in
         view = await inspector.state("versions", "n", row.checkpoint_id, namespace=row.namespace)
         assert view is not None
         assert view.checkpoint == row
+
+
+class Lines(TypedDict):
+    lines: Annotated[list[str], DeltaChannel(lambda state, writes: [*state, *chain(*writes)], snapshot_frequency=3)]
+    facts: Annotated[dict[str, int], DeltaChannel(lambda state, writes: state | writes[-1], snapshot_frequency=99)]
+
+
+async def test_channels_that_are_stored_as_writes_are_put_together(
+    saver: AsyncMySQLSaver, inspector: Inspector
+) -> None:
+    builder = StateGraph(Lines)
+    builder.add_node("say", lambda state: {"lines": [f"reply {len(state['lines'])}"], "facts": {"n": 1}})
+    builder.add_edge(START, "say")
+    graph = builder.compile(checkpointer=saver)
+    for number in range(5):
+        await graph.ainvoke({"lines": [f"said {number}"], "facts": {}}, thread("d"))
+    checked = 0
+    async for snapshot in graph.aget_state_history(thread("d")):
+        checkpoint_id = snapshot.config["configurable"]["checkpoint_id"]
+        view = await inspector.state("versions", "d", checkpoint_id)
+        assert view is not None
+        assert view.state.get("lines", []) == snapshot.values.get("lines", [])
+        checked += 1
+    assert checked > 10
+    view = await inspector.state("versions", "d")
+    assert view is not None
+    assert view.state["facts"][TYPE] == "DeltaChannel"
+    assert {"n": 1} in view.state["facts"]["writes"]
 
 
 async def test_what_was_removed_is_not_shown_and_no_parent_of_anything(
