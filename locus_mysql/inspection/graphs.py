@@ -279,22 +279,29 @@ class GraphThreads:
         (found,) = yield Batch.query(chosen)
         if not found.rows:
             return None
-        checkpoint = _checkpoint(found.rows[0])
+        checkpoint, seq = _checkpoint(found.rows[0]), cast(int, found.rows[0][0])
         state: dict[str, Any] = {}
         writes: Sequence[PendingWrite] = ()
         damage = None
         try:
-            version = yield from self._loading.load(self._tenant, thread_id, ns, checkpoint.checkpoint_id)
-            if version is None:
+            versions, _ = yield from self._loading.page(self._tenant, thread_id, 1, ns=ns, before_seq=seq + 1)
+            if not versions or versions[0].checkpoint_id != checkpoint.checkpoint_id:
                 return None  # it went meanwhile
+            (version,) = versions
             writes = pending(version)
-            state = {name: plain(encoded) for name, encoded in version.values().items()}
+            for name in version.labels:
+                try:
+                    state[name] = plain(version.value(name))
+                except CorruptCheckpoint as error:
+                    state[name], damage = f"<damaged: {error}>", f"Channel {name!r:.100}: {error}"
             apart = [name for name in _stored_as_writes(checkpoint.metadata) if name not in state]
             if apart:
                 line = self._loading.channel_history(self._tenant, thread_id, ns, checkpoint.checkpoint_id, apart)
                 state.update({name: rebuilt(history) for name, history in (yield from line).items()})
         except CorruptCheckpoint as error:
-            damage = f"{error} Delete the checkpoint if none goes on from it."
+            damage = str(error)
+        if damage is not None:
+            damage = f"{damage} Delete the checkpoint if none goes on from it."
         return StateView(self.family, thread_id, checkpoint, messages_of(state), state, writes, damage)
 
 

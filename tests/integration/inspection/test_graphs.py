@@ -358,3 +358,19 @@ async def test_damage_is_shown_and_breaks_no_list(
     assert view.damage is not None
     assert await inspector.states("versions", "whole")
     assert (await inspector.search("Hi", family="versions"))[0].thread_id == "whole"
+
+
+async def test_what_is_whole_of_a_damaged_state_is_shown(
+    config: MySQLConfig, inspector: Inspector, run_sql: RunSql
+) -> None:
+    async with MySQLCheckpointSaver(config) as plain:
+        await plain.put(
+            thread_id="t", checkpoint_id="1", checkpoint_data={"small": 1, "large": "x" * 2_000, "other": "y" * 2_000}
+        )
+    (payload,) = run_sql(f"SELECT chunk FROM {config.database}.locus_version_parts ORDER BY part LIMIT 1")[0]
+    run_sql(f"UPDATE {config.database}.locus_version_parts SET chunk = %s WHERE chunk = %s", payload[:-9], payload)
+    view = await inspector.state("versions", "t")
+    assert view is not None
+    assert view.damage is not None
+    assert (view.state["small"], view.state["other"]) == (1, "y" * 2_000)
+    assert view.state["large"].startswith("<damaged: ")
