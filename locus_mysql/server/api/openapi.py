@@ -30,7 +30,6 @@ _IN_PATHS: dict[str, dict[str, Any]] = {
 CODES: dict[str, tuple[int, str]] = {
     "invalid_input": (400, "The request cannot be understood or carried out as it is; correct it."),
     "not_json": (400, "The body is not JSON as RFC 8259 has it, in UTF-8, nested at most 200 deep."),
-    "malformed_request": (400, "It is not HTTP/1.1 as RFC 9112 has it."),
     "unexpected_body": (400, "There is a body where none belongs."),
     "thread_mismatch": (400, "The path and the body name different threads."),
     "malformed_request": (400, "This is not HTTP/1.1 as RFC 9112 has it; the connection is closed."),
@@ -40,7 +39,6 @@ CODES: dict[str, tuple[int, str]] = {
     "not_found": (404, "It is not there, or not the caller's."),
     "not_kept": (404, "The database has no tables for this, and the service may not make them."),
     "method_not_allowed": (405, "The path has other methods; Allow lists them."),
-    "request_too_slow": (408, "The request's line and headers did not arrive in time."),
     "body_too_slow": (408, "The body did not arrive in time."),
     "request_too_slow": (408, "The request's line and headers did not arrive in time; the connection is closed."),
     "capacity_exceeded": (409, "A working session has no place for more."),
@@ -61,7 +59,6 @@ CODES: dict[str, tuple[int, str]] = {
     "internal_error": (500, "Something went wrong inside; the log has it under the request id."),
     "too_many_connections": (503, "Too many clients are connected; Retry-After says when to try again."),
     "busy": (503, "Too many requests are under way; Retry-After says when to try again."),
-    "too_many_connections": (503, "Too many clients are connected; the connection is closed."),
     "database_unavailable": (503, "The database cannot be reached; Retry-After says when to try again."),
     "read_only_database": (503, "The database takes no writes."),
     "not_set_up": (503, "The service cannot use its database; its log says why."),
