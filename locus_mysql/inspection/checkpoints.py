@@ -158,8 +158,8 @@ class CheckpointThreads:
     def _page(self, rows: Sequence[Row], wanted: Wanted, last: Row | None, *, walks: bool) -> Page[ThreadRow]:
         """The threads of these rows, with a cursor behind the last one."""
         items = [self._thread_row(row) for row in rows]
-        if wanted.metadata is not None:  # the keys are hashes
-            items = [item for item in items if _holds(item.metadata, *wanted.metadata)]
+        if wanted.metadata is not None:  # the keys are hashes; what is damaged had the right ones
+            items = [item for item in items if item.damage or _holds(item.metadata, *wanted.metadata)]
         return Page(items, None if last is None else to_cursor(walks, aware(last[2]), cast(str, last[0])))
 
     def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
