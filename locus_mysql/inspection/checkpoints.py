@@ -28,10 +28,7 @@ from .conversation import messages_of
 from .cursors import from_cursor, to_cursor
 from .measuring import statistics_of
 from .records import CheckpointRow, Hit, Page, StateView, Statistics, Tagged, ThreadRow, Turn
-from .sources import Wanted
-
-#: Entries of a page, at most.
-PAGE_LIMIT = 1_000
+from .sources import PAGE_LIMIT, Wanted
 
 #: Threads that one page looks at, at most: by ids and times alone; where their newest metadata is read as well; and
 #: where all that they take is summed up.

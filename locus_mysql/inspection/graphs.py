@@ -51,7 +51,7 @@ from .records import (
     ThreadRow,
     Turn,
 )
-from .sources import Wanted
+from .sources import PAGE_LIMIT, Wanted
 
 #: Threads of which a filtered page looks at most at so many, so many at a time; the next page goes on behind them.
 LOOKED_AT, AT_ONCE = 2_000, 200
@@ -102,7 +102,7 @@ class GraphThreads:
 
     def threads(self, wanted: Wanted, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
         """See `ThreadSource.threads`. One round trip, unless few of those looked at fit a filter."""
-        limit = check_limit(limit, least=1)
+        limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         asked = Asked(
             check_text(wanted.pattern, "Pattern").replace("**", "*"),
             None if cursor is None else _behind(cursor),
@@ -145,7 +145,7 @@ class GraphThreads:
     def history(self, thread_id: str, limit: int, cursor: str | None) -> Operation[Page[CheckpointRow]]:
         """See `ThreadSource.history`; of all namespaces. One round trip."""
         check_thread_id(thread_id)
-        limit = check_limit(limit, least=1)
+        limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         before = None if cursor is None else int(from_cursor(cursor, int)[0])
         (found,) = yield Batch.query(self.sql.looking.history(self._tenant, thread_id, limit + 1, before))
         rows = found.rows

@@ -27,6 +27,7 @@ from .cursors import from_cursor, to_cursor
 from .msgpack import told_bytes
 from .plain import finite, metadata_of
 from .records import ItemHit, ItemRow, ItemView, NamespaceRow, Page
+from .sources import PAGE_LIMIT
 
 
 class Memories:
@@ -61,7 +62,7 @@ class Memories:
     ) -> Operation[Page[NamespaceRow]]:
         """Namespaces with items in them that begin with some labels, in their order. One round trip."""
         where = Range(path_of(prefix, empty=True, what="Prefix"))
-        limit = check_limit(limit, least=1)
+        limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         (found,) = yield Batch.query(self._sql.looking.namespaces(self._tenant, where, _after(cursor), limit))
         rows = [
             NamespaceRow(_labels(path), int(cast(int, items)), int(cast(int, size)), aware(time))
@@ -73,7 +74,7 @@ class Memories:
         self, namespace: Sequence[str], *, limit: int = 100, cursor: str | None = None
     ) -> Operation[Page[ItemRow]]:
         """Items of exactly one namespace, in the order of their keys. One round trip."""
-        path, limit = path_of(namespace), check_limit(limit, least=1)
+        path, limit = path_of(namespace), min(check_limit(limit, least=1), PAGE_LIMIT)
         (found,) = yield Batch.query(self._sql.looking.items(self._tenant, path, _after(cursor), limit))
         return Page(
             [_item(row) for row in found.rows], _cursor(found.rows[-1][1]) if len(found.rows) == limit else None
@@ -108,7 +109,7 @@ class Memories:
         Raises:
             InvalidInput: A search by meaning without an embed function, or one by word without a full-text index.
         """
-        limit = check_limit(limit, least=1)
+        limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         found: list[MemoryHit] = yield from self._searching.search(prefix, query=query, limit=limit, way=way)
         if way == "word" or (way is None and not self._embeds):
             found = [*(yield self._pending(query, prefix, limit)), *found]

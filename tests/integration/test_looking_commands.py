@@ -145,6 +145,23 @@ def test_a_list_is_gone_through_with_its_cursor(config: MySQLConfig, run: Run) -
     assert run("threads", "--cursor", "nonsense", "--family", "dicts")[0] == 1
 
 
+def test_more_than_a_page_is_listed_page_by_page(
+    config: MySQLConfig, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("locus_mysql.commands.looking.threads.PAGE", 2)
+    monkeypatch.setattr("locus_mysql.commands.looking.show.PAGE", 2)
+    with SyncCheckpointStore(config) as store:
+        for number in range(5):
+            store.save(f"t{number}", {})
+            store.save("many", {"n": number})
+    code, out, _ = run("threads", "t*", "--json", "-n", "4")
+    assert (code, [row["thread_id"] for row in json.loads(out)["threads"]]) == (0, ["t4", "t3", "t2", "t1"])
+    code, out, _ = run("history", "many", "--json", "-n", "4")
+    assert (code, len(json.loads(out)["checkpoints"])) == (0, 4)
+    for arguments in (["threads"], ["history", "many"]):
+        assert run(*arguments, "-n", "0")[0] == 1
+
+
 def test_a_conversation_is_readable_as_one(checkpoints: list[str], run: Run) -> None:
     code, out, _ = run("show", "support/42")
     assert code == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,8 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 
 from locus_mysql.config import MySQLConfig
+from locus_mysql.dialect.versions import VersionDialect
+from locus_mysql.dialect.versions.looking import Asked
 from locus_mysql.errors import InvalidInput
 from locus_mysql.inspection import graphs as looking
 from locus_mysql.inspection.inspector import Inspector
@@ -374,3 +377,26 @@ async def test_what_is_whole_of_a_damaged_state_is_shown(
     assert view.damage is not None
     assert (view.state["small"], view.state["other"]) == (1, "y" * 2_000)
     assert view.state["large"].startswith("<damaged: ")
+
+
+@pytest.mark.kept_tables
+async def test_a_page_walks_its_index_and_reads_each_threads_rows_by_keys(config: MySQLConfig, run_sql: RunSql) -> None:
+    database = config.database
+    async with MySQLCheckpointSaver(config) as plain:
+        await plain.put(thread_id="t", checkpoint_id="1", checkpoint_data={})
+    run_sql(
+        f"INSERT INTO {database}.locus_version_threads (tenant, thread_id, last_seq, epoch, created_at, updated_at)"
+        " WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 900)"
+        " SELECT tenant, CONCAT('t', n), 1, epoch, created_at, updated_at - INTERVAL n SECOND"
+        f"  FROM numbers JOIN {database}.locus_version_threads WHERE thread_id = 't'"
+    )
+    run_sql(f"ANALYZE TABLE {database}.locus_version_threads, {database}.locus_versions")
+    statements = VersionDialect(config.table_prefix).looking
+    for asked in (Asked(), Asked(behind=("2026-01-01 00:00:00", "t3")), Asked(pattern="*7")):
+        page = statements.threads("default", b"\0" * 16, 50, asked, None)
+        text = page.sql.replace("`locus_", f"`{database}`.`locus_")
+        plan = str(run_sql(f"EXPLAIN FORMAT=TREE {text}", *page.params)[0][0])
+        assert "using recent" in plan
+        assert "(reverse)" in plan
+        assert re.search(r"Table scan on [vpw]\b", plan) is None
+        assert "Sort: v." not in plan
