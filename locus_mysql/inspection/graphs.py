@@ -157,16 +157,25 @@ class GraphThreads:
     ) -> Operation[StateView | None]:
         """See `ThreadSource.state`. Two round trips.
 
-        Without a namespace, that of savers which call it ``default`` is looked at as well.
+        Without a namespace, that of savers which call it ``default`` is looked at as well, and then that of the newest
+        checkpoint.
         """
         check_thread_id(thread_id)
         if checkpoint_id is not None:
             check_id(checkpoint_id, "Checkpoint id")
+        until = None if at is None else _time(at)
         for ns in (namespace,) if namespace else (_ROOT, DEFAULT_NAMESPACE):
-            view = yield from self._state(thread_id, checkpoint_id, ns, None if at is None else _time(at))
+            view = yield from self._state(thread_id, checkpoint_id, ns, until)
             if view is not None:
                 return view
-        return None
+        if namespace:
+            return None
+        (newest,) = yield Batch.query(self.sql.looking.history(self._tenant, thread_id, 1, None))
+        return (
+            (yield from self._state(thread_id, checkpoint_id, cast(str, newest.rows[0][1]), until))
+            if newest.rows
+            else None
+        )
 
     def turns(self, thread_id: str, limit: int) -> Operation[list[Turn]]:
         """See `ThreadSource.turns`; the iterations of a graph are its steps. A round trip for every few states."""

@@ -165,6 +165,19 @@ async def test_channels_that_are_stored_as_writes_are_put_together(
     assert {"n": 1} in view.state["facts"]["writes"]
 
 
+async def test_a_thread_with_one_namespace_of_its_own_is_shown_without_naming_it(
+    config: MySQLConfig, inspector: Inspector
+) -> None:
+    async with MySQLCheckpointSaver(config) as plain:
+        await plain.put(thread_id="t", checkpoint_id="1", checkpoint_data={"n": 1}, checkpoint_ns="mine")
+    for checkpoint_id in (None, "1"):
+        view = await inspector.state("versions", "t", checkpoint_id)
+        assert view is not None
+        assert (view.state, view.checkpoint.namespace) == ({"n": 1}, "mine")
+    assert await inspector.state("versions", "t", namespace="other") is None
+    assert await inspector.state("versions", "none") is None
+
+
 async def test_what_was_removed_is_not_shown_and_no_parent_of_anything(
     saver: AsyncMySQLSaver, config: MySQLConfig, inspector: Inspector
 ) -> None:
