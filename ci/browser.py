@@ -145,7 +145,7 @@ def axe(say: Say) -> Path:
     return script
 
 
-class once:  # noqa: N801 - reads as a statement
+class once:
     """Of several processes, one fetches."""
 
     def __init__(self, name: str) -> None:

@@ -202,6 +202,7 @@ class _ThreadWriting:
         self._writer = ThreadWriter(tables.checkpoints, tables.tenant, thread_id)
         self._order = Order({})
         self._read: dict[str, KeptCheckpoint | Damaged] = {}
+        self._diverged = False
 
     async def look(self) -> None:
         """See what is there."""
@@ -220,14 +221,17 @@ class _ThreadWriting:
                 place = self._order.place(line.checkpoint_id, line.created_at)
                 if line.checkpoint_id in coming:
                     self._left_alone(line, "the file holds it twice", tally)
-                elif place == "missing":
+                elif place == "missing" and not self._diverged:
                     missing.append(line)
                     coming.add(line.checkpoint_id)
+                elif place == "missing":
+                    self._left_alone(line, "it would follow a checkpoint that is there as something else", tally)
                 elif place == "behind":
                     self._left_alone(line, "the thread has newer checkpoints, and lacks it", tally)
                 elif await self._is_same(line):
                     tally.present += 1
                 else:
+                    self._diverged = True
                     self._left_alone(line, "it is there as something else", tally)
             if await self._put(missing):
                 done.written += len(missing)

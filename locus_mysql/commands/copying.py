@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..config import MySQLConfig
 from ..errors import LocusMySQLError, UsageError
 from ..integrations.sdk import need_locus
-from ..signals import StopRequested
+from ..signals import StopRequested, until_stopped
 from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, add_which_threads, options_of, tell
 from .progress import Progress
 
@@ -121,11 +121,7 @@ def _copy(arguments: argparse.Namespace, source: Place, target: Place) -> int:
             report=report,
         )
         try:
-            asyncio.run(copying)
-        except StopRequested:
-            progress.close()
-            tell(f"Stopped: {report}\nStart it again, and it goes on where it stopped.")
-            raise
+            stopped = asyncio.run(until_stopped(copying))
         except LocusMySQLError as error:
             progress.close()
             if report.threads:
@@ -137,6 +133,9 @@ def _copy(arguments: argparse.Namespace, source: Place, target: Place) -> int:
         except Exception as error:  # whatever a client library raises of a server that is away
             progress.close()
             raise LocusMySQLError(f"{type(error).__name__}: {hide(str(error), secrets)}") from None
+    if stopped is not None:
+        tell(f"Stopped: {report}\nStart it again, and it goes on where it stopped.")
+        raise StopRequested(stopped)
     print(report)
     return OK if report.complete else FAILED
 

@@ -82,6 +82,11 @@ class Inspector:
         self._embed = embed
         self._sessions = Sessions(self.config)
 
+    @property
+    def embeds(self) -> bool:
+        """Whether long-term memory can be searched by meaning."""
+        return self._embed is not None
+
     async def families(self) -> list[str]:
         """The families whose tables are there, in a fixed order. One round trip."""
         schemas = self._schemas()

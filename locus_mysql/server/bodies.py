@@ -20,6 +20,9 @@ M = TypeVar("M", bound=BaseModel)
 #: The most fields that a query has: the labels of the longest namespace, and some more.
 FIELDS_LIMIT = 550
 
+#: The largest headers of a request, all together.
+HEADERS_BYTES = 32_768
+
 #: The largest form that a page sends.
 FORM_BYTES = 65_536
 
@@ -37,8 +40,10 @@ def has_body(request: Request) -> bool:
     return request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
 
 
-def check_framing(request: Request) -> None:
-    """Refuse a request of which two servers could think that it ends at different places (request smuggling)."""
+def check_head(request: Request) -> None:
+    """Refuse huge headers, and a request that two servers could see end at different places (request smuggling)."""
+    if sum(len(name) + len(value) for name, value in request.scope["headers"]) > HEADERS_BYTES:
+        raise Problem(431, "headers_too_large", f"The headers are larger than {HEADERS_BYTES} bytes.")
     lengths = request.headers.getlist("content-length")
     codings = request.headers.getlist("transfer-encoding")
     if (lengths and codings) or len(lengths) > 1 or len(codings) > 1:

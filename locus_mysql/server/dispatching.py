@@ -16,7 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 from .bodies import (
     FORM_BYTES,
     ClientGone,
-    check_framing,
+    check_head,
     check_no_body,
     drain,
     has_body,
@@ -91,7 +91,7 @@ class Dispatcher:
         """The answer, also to what goes wrong."""
         router: Router | None = None
         try:
-            check_framing(request)
+            check_head(request)
             self.hosts.check(request)
             segments = segments_of(request.scope)
             for router in self.routers:

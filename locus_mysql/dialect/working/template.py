@@ -27,8 +27,8 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 _DECIMAL = "CAST(CONVERT(e.value USING ascii) AS DECIMAL(30))"
 
 #: What stands for pieces that several statements share. ``{SESSION}`` is a session by its key; ``{OF_SESSION}`` joins
-#: entries ``e`` to it, ``{OWN}`` where the table of sessions has no alias; what is ``{ALIVE}`` has not expired. ``{AT}``
-#: is when the write under way was made: its stamp, unless stamps are ahead, as behind a clock that was.
+#: entries ``e`` to it, ``{OWN}`` where the table of sessions has no alias; what is ``{ALIVE}`` has not expired.
+#: ``{AT}`` is when the write under way was made: its stamp, unless stamps are ahead, as behind a clock that was.
 SHARED = {
     "CLOCK": _CLOCK,
     "SESSION": "s.tenant = %s AND s.session_id = %s AND (s.expires_at IS NULL OR s.expires_at > UTC_TIMESTAMP(6))",

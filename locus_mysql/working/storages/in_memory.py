@@ -11,14 +11,12 @@ from ...engine.at_fork import tell_at_fork
 from ...errors import CapacityExceeded
 from ..calls import (
     BEGINS,
-    READS,
     RECOGNISED_US,
     Address,
     Call,
     Reply,
     StampMoved,
 )
-from ..refusals import of_nothing
 from .session import Session
 
 #: Of the last calls so many at most are recognised, which is enough here: no answer gets lost between this storage and
@@ -126,13 +124,7 @@ class InMemoryStorage:
         elif any(isinstance(command, BEGINS) for command in call.commands):
             session = Session(call.address.session_id, call.ttl_us)
         else:
-            nothing = Session(call.address.session_id, None)
-            return Reply(
-                tuple(
-                    nothing.read(command, now_us) if isinstance(command, READS) else of_nothing(command)
-                    for command in call.commands
-                )
-            )
+            return Session.of_nothing(call)
         results = session.carry_out(call, now_us)
         self._keep(call.address, session, now_us)
         if session.ended:
@@ -141,8 +133,7 @@ class InMemoryStorage:
 
     def _read(self, call: Call, session: Session | None, now_us: int) -> Reply:
         if session is None:
-            nothing = Session(call.address.session_id, None)
-            return Reply(tuple(nothing.read(command, now_us) for command in call.commands))
+            return Session.of_nothing(call)
         if call.renew:
             session.renew(now_us)
         self._sessions.move_to_end(call.address)

@@ -13,7 +13,7 @@ from locus.memory.checkpointer import BaseCheckpointer
 from pydantic import ValidationError
 
 from ....errors import LocusMySQLError, Unavailable, UsageError
-from .sides import Given, Listed, Present, Unreadable, same_metadata, text_of
+from .sides import Given, Listed, Present, Unreadable, same_metadata, same_states
 
 #: More threads, or checkpoints of a thread, than there are.
 ALL = 1_000_000
@@ -140,6 +140,11 @@ class CheckpointerTarget:
         """Whether something else is in the place of a checkpoint that the thread does not list."""
         return False
 
+    async def metadata(self, thread_id: str, checkpoint_id: str) -> dict[str, Any] | None:
+        """The metadata of a checkpoint; None if that is not told."""
+        about = await about_checkpoint(self.checkpointer, thread_id, checkpoint_id)
+        return None if about is None else read_about(about, checkpoint_id)[0]
+
     async def close(self) -> None:
         """Close it if it was opened for the copy."""
         if self._owned:
@@ -198,11 +203,9 @@ class CheckpointerThread:
         state = await self._checkpointer.load(self._thread_id, given.checkpoint_id)
         if state is None:
             return "it is not there"
-        # What this package has stored is told by way of Locus, as the target has it.
-        if text_of(state) != text_of(given.agent_state()):
+        if not same_states(state, given.agent_state(), self._thread_id):
             return "its state is another one"
-        about = await about_checkpoint(self._checkpointer, self._thread_id, given.checkpoint_id)
-        metadata = None if about is None else read_about(about, given.checkpoint_id)[0]
+        metadata = await self._target.metadata(self._thread_id, given.checkpoint_id)
         if given.metadata is not None and metadata is not None and not same_metadata(metadata, given.metadata):
             return "its metadata is other metadata"
         return None

@@ -301,8 +301,13 @@ class _Attempt:
         if not self._writing and self._goes_on():
             self.left_alone = True
             return
-        self._writing = True
         self._waiting.append(one)
+        if not self._writing and self._next < len(self._order):
+            # If the target refuses it, what follows is in its place, and need not be written.
+            await self.flush()
+            self._writing = one.checkpoint_id not in self.refused
+            return
+        self._writing = True
         self._waiting_bytes += _size_of(one)
         if len(self._waiting) >= WRITTEN_AT_ONCE or self._waiting_bytes >= WRITTEN_BYTES:
             await self.flush()

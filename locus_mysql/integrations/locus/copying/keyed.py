@@ -55,7 +55,7 @@ class KeyedSource:
 
     async def open(self) -> None:
         """Ask it for one key."""
-        await self._backend.exists(f"{LIST[1:]}")
+        await self._backend.exists(LIST)
 
     async def count(self, pattern: str) -> int | None:
         """How many lists it has."""
@@ -171,7 +171,13 @@ class KeyedTarget(CheckpointerTarget):
 
     def __init__(self, adapter: StorageBackendAdapter, *, owned: bool, dry: bool) -> None:
         super().__init__(adapter, owned=owned, dry=dry)
+        self._backend: Any = adapter._backend
         self._folds = type(adapter._backend).__name__ == "MySQLBackend"
+
+    async def open(self) -> None:
+        """Ask it for one key: some make their table then, and would make it several times if asked side by side."""
+        if not self.dry:
+            await self._backend.exists(LIST)
 
     def place_of(self, thread_id: str) -> str | None:
         """The key of the thread's list, as the server compares it: MySQL by default without case and accents."""
@@ -184,7 +190,15 @@ class KeyedTarget(CheckpointerTarget):
         """Whether the key is another thread's, as ``a:b:c`` is of thread ``a`` and of thread ``a:b``."""
         if checkpoint_id in {"latest", "_checkpoints"}:
             return True
-        return ":" in checkpoint_id and await self.checkpointer.exists(thread_id, checkpoint_id)
+        if ":" not in thread_id and ":" not in checkpoint_id:
+            return False
+        data = await self._backend.load(f"{thread_id}:{checkpoint_id}")
+        return data is not None and data.get("_checkpoint_id") != checkpoint_id
+
+    async def metadata(self, thread_id: str, checkpoint_id: str) -> dict[str, Any] | None:
+        """The metadata beside the state: what the adapter asks for it tells of keys."""
+        data = await self._backend.load(f"{thread_id}:{checkpoint_id}")
+        return None if data is None else data.get("_metadata")
 
     def thread(self, thread_id: str) -> Any:
         """A thread.

@@ -17,7 +17,7 @@ from ....engine.operation import Operation
 from ....errors import CorruptCheckpoint, UsageError
 from ..dicts import ITERATION_CHECKPOINTS_KEY, AgentDictOperations, is_provisional
 from ..operations import LocusOperations
-from .sides import Given, Listed, Present, ThreadChanged, Unreadable, same_metadata
+from .sides import Given, Listed, Present, ThreadChanged, Unreadable, same_metadata, same_states
 
 T = TypeVar("T")
 
@@ -226,8 +226,11 @@ class OwnThread:
             return "it is not there"
         if isinstance(found, Damaged):
             return str(found.error)
-        if found.state.text() != given.text():
-            return "its state is another one"
+        try:
+            if not same_states(found.state, given.state, given.thread_id):
+                return "its state is another one"
+        except CorruptCheckpoint as error:
+            return str(error)
         if given.metadata is not None and not same_metadata(found.metadata, given.metadata):
             return "its metadata is other metadata"
         if given.saved_at is not None and as_sql_time(found.created_at) != as_sql_time(given.saved_at):

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 from locus.core.state import AgentState
 
 from ....checkpoints.coding.codec import EncodedState
-from ....database.exact_json import encode_json
+from ....database.exact_json import decode_json, encode_json
 from ..state_texts import decode_state, encode_state
 
 #: Told of what cannot be copied as it is.
@@ -66,14 +66,6 @@ class Given:
             return decode_state(self.state.text(), self.thread_id)
         return self.state
 
-    def text(self) -> bytes:
-        """The state as text, to be compared.
-
-        Raises:
-            InvalidInput: It has no JSON form.
-        """
-        return text_of(self.state)
-
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
@@ -88,9 +80,35 @@ class Unreadable:
     why: str
 
 
-def text_of(state: AgentState | EncodedState) -> bytes:
-    """A state as text, so that equal states have equal texts."""
-    return (state if isinstance(state, EncodedState) else encode_state(state)).text()
+def same_states(one: AgentState | EncodedState, other: AgentState | EncodedState, thread_id: str) -> bool:
+    """Whether two states are equal, whatever the order in which their sets were written.
+
+    Args:
+        one: A state.
+        other: Another one.
+        thread_id: Their thread, to be named in an error.
+
+    Raises:
+        CorruptCheckpoint: One of them is not the state of an agent, and their texts differ.
+    """
+    texts = [(state if isinstance(state, EncodedState) else encode_state(state)).text() for state in (one, other)]
+    if texts[0] == texts[1]:
+        return True
+    states = [
+        decode_state(state.text(), thread_id) if isinstance(state, EncodedState) else state for state in (one, other)
+    ]
+    if states[0] == states[1]:
+        return True
+    return _sorted_text(texts[0], states[0]) == _sorted_text(texts[1], states[1])  # NaN is not equal to itself
+
+
+def _sorted_text(text: bytes, state: AgentState) -> bytes:
+    """A state's text with its sets in an order."""
+    content = decode_json(text)
+    for name, value in content.items():
+        if isinstance(getattr(state, name, None), set | frozenset):
+            value.sort(key=str)
+    return encode_json(content)
 
 
 def same_metadata(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
