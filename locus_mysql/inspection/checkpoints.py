@@ -41,6 +41,9 @@ CANDIDATES = 3_000
 #: Of a state's small fields, so many bytes are read for a chart.
 HEAD_BYTES = 16_384
 
+#: Hits of a search that are looked at, of a word that very many texts hold: those that the index gives first.
+HITS = 5_000
+
 #: Rows that wait to be indexed, at which a search looks.
 WAITING_ROWS = 2_000
 
@@ -210,7 +213,7 @@ class CheckpointThreads:
         texts = [text for part in parts if (text := part.strip('" '))]
         if not texts or not limit:
             return []
-        find = self.sql.queries.search(self._tenant, query, parts, limit * 4 + 20)
+        find = self.sql.queries.search(self._tenant, query, parts, limit * 4 + 20, HITS)
         waiting = self.sql.looking.waiting(self._tenant, texts, WAITING_ROWS, limit)
         try:
             found, unindexed = yield Batch((find, waiting), atomic=False, feeds_no_save=True)
