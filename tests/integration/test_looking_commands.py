@@ -63,7 +63,7 @@ def dsn(config: MySQLConfig, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def checkpoints(config: MySQLConfig) -> list[str]:
-    """The checkpoints of thread ``support/42``, one for each message, a minute apart, the last one an hour ago."""
+    """The checkpoints of thread ``support/42``, one for each message."""
     return converse(config, "support/42", CONVERSATION)
 
 
@@ -97,12 +97,12 @@ def converse(config: MySQLConfig, thread_id: str, messages: tuple[Message, ...],
 
 
 def age(run_sql: RunSql, config: MySQLConfig, ids: list[str]) -> None:
-    """Let the checkpoints of a thread be a minute apart, the last one an hour old."""
-    for minutes, checkpoint_id in enumerate(reversed(ids), 60):
+    """Let the checkpoints of a thread be ten minutes apart, the last one an hour old."""
+    for place, checkpoint_id in enumerate(reversed(ids)):
         run_sql(
             f"UPDATE {config.database}.locus_checkpoints SET created_at = UTC_TIMESTAMP(6) - INTERVAL %s MINUTE "
             "WHERE checkpoint_id = %s",
-            minutes,
+            60 + 10 * place,
             checkpoint_id,
         )
 
@@ -188,10 +188,10 @@ def test_what_did_it_know_then_and_what_changed(
     config: MySQLConfig, checkpoints: list[str], run: Run, run_sql: RunSql
 ) -> None:
     age(run_sql, config, checkpoints)
-    code, out, _ = run("show", "support/42", "--at", "62m", "--json")
+    code, out, _ = run("show", "support/42", "--at", "80m", "--json")
     assert code == 0
     assert json.loads(out)["checkpoint"]["checkpoint_id"] == checkpoints[2]
-    code, out, _ = run("diff", "support/42", "--since", "63m30s", "--at", "62m")
+    code, out, _ = run("diff", "support/42", "--since", "95m", "--at", "80m")
     assert code == 1
     assert out.splitlines()[0].startswith(f"--- {checkpoints[0]}")
     assert out.splitlines()[1].startswith(f"+++ {checkpoints[2]}")
