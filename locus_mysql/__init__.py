@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
     from .integrations.locus.copying import copy_threads
     from .integrations.locus.memory import MySQLMemory, SyncMySQLMemory
-    from .integrations.locus.working import WorkingMemoryHook, working_memory_tools
+    from .integrations.locus.working import WorkingMemoryHook, WorkingSessions, working_memory_tools
     from .memories.store import MemoryStore, SyncMemoryStore
     from .versions.saver import MySQLCheckpointSaver, SyncMySQLCheckpointSaver
     from .working.memory import SyncWorkingMemory, WorkingMemory
@@ -51,6 +51,7 @@ _HOMES = {
     "WorkingMemory": ".working.memory",
     "WorkingMemoryHook": ".integrations.locus.working",
     "copy_threads": ".integrations.locus.copying",
+    "WorkingSessions": ".integrations.locus.working",
     "mysql_checkpointer": ".integrations.locus.checkpointer",
     "register": ".integrations.locus.checkpointer",
     "register_driver": ".drivers.registry",
@@ -66,6 +67,7 @@ _OF_LOCUS = frozenset(
         "SyncMySQLMemory",
         "WorkingMemoryHook",
         "copy_threads",
+        "WorkingSessions",
         "mysql_checkpointer",
         "register",
         "working_memory_tools",
@@ -94,6 +96,7 @@ __all__ = [
     "ThreadBranched",
     "WorkingMemory",
     "WorkingMemoryHook",
+    "WorkingSessions",
     "__version__",
     "copy_threads",
     "mysql_checkpointer",

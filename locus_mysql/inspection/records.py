@@ -202,13 +202,23 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What changed between two checkpoints of a thread."""
+    """What changed between two checkpoints of a thread.
+
+    Attributes:
+        thread_id: The thread.
+        before: The first.
+        after: The second.
+        messages: What became of each message, those that stayed the same among them.
+        fields: Which fields changed.
+        cut: Whether more fields changed than are told.
+    """
 
     thread_id: str
     before: CheckpointRow
     after: CheckpointRow
     messages: Sequence[MessageChange]
     fields: Sequence[FieldChange]
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,8 +297,11 @@ class Statistics:
         checkpoints: How many checkpoints they have.
         size_bytes: What they take on the server, indexes left out.
         whole_bytes: What they would take if every checkpoint were stored whole; None if nobody can tell.
-        days: The last days on which something was saved, oldest first.
-        largest: The largest threads.
+        days: Those of the last 30 days on which something was saved, oldest first.
+        largest: The largest threads, largest first. Where there is a sample: of those in it, and of those that were
+            saved to most often.
+        sampled: Of how many threads the checkpoints, the bytes and the days were worked out, so that they are
+            estimates; None if of all. ``whole_bytes`` is an estimate wherever there are more than 200 checkpoints.
     """
 
     family: ThreadFamily
@@ -298,6 +311,7 @@ class Statistics:
     whole_bytes: int | None
     days: Sequence[Day]
     largest: Sequence[LargeThread]
+    sampled: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,3 +344,77 @@ class SessionView:
     task_state: Mapping[str, Any] | None
     scratchpad: Sequence[str]
     checkpoints: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceRow:
+    """A namespace of long-term memory in a list.
+
+    Attributes:
+        namespace: Its labels.
+        items: How many items it has, those of namespaces below left out.
+        size_bytes: What their values take.
+        updated_at: When one of them was last written.
+    """
+
+    namespace: tuple[str, ...]
+    items: int
+    size_bytes: int
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRow:
+    """An item of long-term memory in a list.
+
+    Attributes:
+        namespace: Its namespace.
+        key: Its key.
+        preview: The beginning of its value, JSON text that may be cut off.
+        size_bytes: What value and metadata take.
+        version: 1 for a new one, one more with each write.
+        created_at: When it was first written.
+        updated_at: When it was last written.
+        expires_at: When it ends; None if never.
+    """
+
+    namespace: tuple[str, ...]
+    key: str
+    preview: str
+    size_bytes: int
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemView:
+    """An item of long-term memory.
+
+    Attributes:
+        item: Its row.
+        value: The JSON value; text that says so if it is damaged.
+        metadata: Its metadata.
+        embeddings: How many embeddings it has.
+        dims: How wide they are; None if there are none.
+    """
+
+    item: ItemRow
+    value: Any
+    metadata: Mapping[str, Any]
+    embeddings: int
+    dims: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemHit:
+    """An item of long-term memory that a search found.
+
+    Attributes:
+        item: Its row.
+        score: How well it fits, comparable within one search only.
+    """
+
+    item: ItemRow
+    score: float

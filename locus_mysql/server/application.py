@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from typing import Unpack
 
 from pydantic import SecretStr
@@ -14,13 +14,15 @@ from starlette.types import Receive, Scope, Send
 from ..config import Keywords, MySQLConfig
 from ..database.database import Database, share
 from .api.endpoints import api_endpoints
+from .api.openapi import openapi_endpoint
 from .authentication import by_header
 from .callers import Caller
 from .dispatching import Dispatcher
 from .health import health_endpoints
+from .hosts import Hosts
 from .limits import Limits
 from .locus import locus_endpoints
-from .pages.endpoints import page_endpoints
+from .pages.endpoints import pages_router
 from .routing import Router
 from .services import Services
 from .tokens import Tokens
@@ -30,6 +32,7 @@ def create_app(
     where: str | SecretStr | MySQLConfig | Database | None = None,
     *,
     tokens: Tokens | None = None,
+    allowed_hosts: Collection[str] = (),
     allow_writes: bool = False,
     vacuum: bool = False,
     inspector: bool = True,
@@ -40,20 +43,26 @@ def create_app(
 
     Args:
         where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
-        tokens: Who may do what. None: everybody may, and everything is the configured tenant's.
+        tokens: Who may do what. None: everybody may do everything, and it is the configured tenant's; then requests
+            must be sent to a name of this machine, such as ``localhost``, or to one of ``allowed_hosts``.
+        allowed_hosts: The names that requests may be sent to; empty for any, if there are tokens.
         allow_writes: Whether the inspector may change anything.
         vacuum: Whether the API may remove old checkpoints.
         inspector: Whether there is the inspector.
         limits: What is refused.
         options: Options of `MySQLConfig`; with a `Database`, those of a store.
+
+    Mounted in another application, whose lifespan is not passed on to it, it closes no connections: give it a
+    `Database` that the other one closes.
     """
     database, config, owned = share(where, options)
     services = Services(database, allow_writes=allow_writes, vacuum=vacuum)
     anyone = Caller("anyone", config.tenant, may_write=True)
     authenticate = by_header(tokens, anyone)
-    routers = [Router([*health_endpoints(), *locus_endpoints(), *api_endpoints()], authenticate)]
+    api = [*health_endpoints(), *locus_endpoints(), *api_endpoints(vacuum=vacuum)]
+    routers = [Router([*api, openapi_endpoint(api, limits, secured=tokens is not None)], authenticate)]
     if inspector:
-        routers.append(Router(page_endpoints(), authenticate))
+        routers.append(pages_router(tokens, anyone))
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -62,7 +71,8 @@ def create_app(
         if owned:
             await database.aclose()
 
-    app = Starlette(routes=[Everything(Dispatcher(routers, limits))], lifespan=lifespan)
+    allowed = Hosts(allowed_hosts, loopback=tokens is None)
+    app = Starlette(routes=[Everything(Dispatcher(routers, limits, allowed))], lifespan=lifespan)
     app.state.services = services
     return app
 

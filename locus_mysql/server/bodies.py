@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -16,18 +17,55 @@ from .problems import Problem, invalid
 
 M = TypeVar("M", bound=BaseModel)
 
+#: The most fields that a query has: the labels of the longest namespace, and some more.
+FIELDS_LIMIT = 550
+
+#: The largest headers of a request, all together.
+HEADERS_BYTES = 32_768
+
 #: The largest form that a page sends.
 FORM_BYTES = 65_536
+
+
+#: How long what is left of a refused request is taken in, so that its client gets to read why, in seconds.
+DRAIN_S = 2.0
 
 
 class ClientGone(Exception):
     """The client closed the connection before it had sent the whole request; nobody waits for an answer."""
 
 
+def has_body(request: Request) -> bool:
+    """Whether a request announces a body."""
+    return request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+
+
+def check_head(request: Request) -> None:
+    """Refuse huge headers, and a request that two servers could see end at different places (request smuggling)."""
+    if sum(len(name) + len(value) for name, value in request.scope["headers"]) > HEADERS_BYTES:
+        raise Problem(431, "headers_too_large", f"The headers are larger than {HEADERS_BYTES} bytes.")
+    lengths = request.headers.getlist("content-length")
+    codings = request.headers.getlist("transfer-encoding")
+    if (lengths and codings) or len(lengths) > 1 or len(codings) > 1:
+        raise Problem(400, "malformed_request", "The length of the body is given more than once.")
+    if lengths and not (lengths[0].isascii() and lengths[0].isdigit() and len(lengths[0]) < 20):
+        raise Problem(400, "malformed_request", "The length of the body is no number.")
+
+
+async def drain(request: Request) -> None:
+    """Take in what is left of a body that nobody wants. Were the connection closed, the answer might be lost."""
+    if "100-continue" in request.headers.get("expect", "").lower():
+        return  # the client waits with its body
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(DRAIN_S):
+            while (message := await request.receive())["type"] == "http.request" and message.get("more_body", False):
+                pass
+
+
 def check_no_body(request: Request) -> None:
     """Refuse a body where none belongs."""
-    if request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers:
-        raise Problem(400, "unexpected_body", f"A {request.method} request has no body here.", close=True)
+    if has_body(request):
+        raise Problem(400, "unexpected_body", f"A {request.method} request has no body here.")
 
 
 async def read_body(
@@ -48,15 +86,13 @@ async def read_body(
     """
     given, _, parameters = request.headers.get("content-type", "").partition(";")
     if given.strip().lower() != media_type:
-        raise Problem(
-            415, "unsupported_media_type", f"The body must be {media_type}; say so in Content-Type.", close=True
-        )
+        raise Problem(415, "unsupported_media_type", f"The body must be {media_type}; say so in Content-Type.")
     charset = parameters.replace(" ", "").replace('"', "").lower()
     if "charset=" in charset and "charset=utf-8" not in charset:
-        raise Problem(415, "unsupported_media_type", "The body must be UTF-8.", close=True)
+        raise Problem(415, "unsupported_media_type", "The body must be UTF-8.")
     if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise Problem(415, "unsupported_encoding", "The body must not be compressed.", close=True)
-    too_large = Problem(413, "body_too_large", f"The body is larger than {limit} bytes.", close=True)
+        raise Problem(415, "unsupported_encoding", "The body must not be compressed.")
+    too_large = Problem(413, "body_too_large", f"The body is larger than {limit} bytes.")
     declared = request.headers.get("content-length", "0")
     if int(declared) > limit:
         raise too_large
@@ -74,19 +110,20 @@ async def read_body(
                 hold(len(piece))
                 pieces.append(piece)
                 if not message.get("more_body", False):
+                    request.state.body_ended = True
                     return b"".join(pieces)
     except TimeoutError:
-        raise Problem(
-            408, "body_too_slow", f"The body did not arrive within {limits.body_s:g} s.", close=True
-        ) from None
+        raise Problem(408, "body_too_slow", f"The body did not arrive within {limits.body_s:g} s.") from None
 
 
-def json_of(body: bytes) -> Any:
-    """A body as JSON.
+def json_of(body: bytes, limits: Limits) -> Any:
+    """A body as JSON. Of names that an object has twice, the last counts.
 
     Raises:
-        Problem: It is not JSON as RFC 8259 has it, in UTF-8, of at most 200 levels.
+        Problem: It is not JSON as RFC 8259 has it, in UTF-8, of at most 200 levels; or it holds too many values.
     """
+    if body.count(b"[") + body.count(b"{") > limits.values:  # in texts, too; that takes no time to find out
+        raise Problem(413, "body_too_large", f"The body holds more than {limits.values} lists and objects.")
     try:
         return from_json(body, allow_inf_nan=False)
     except ValueError as error:
@@ -107,18 +144,27 @@ def parsed(model: type[M], given: object, what: str) -> M:
         raise invalid(f"{what}{f', {place}' if place else ''}: {problem['msg']}.") from None
 
 
-def query_of(request: Request) -> dict[str, str]:
-    """The query of a request, whose names are all different.
+def query_of(request: Request, lists: Collection[str] = ()) -> dict[str, Any]:
+    """The query of a request.
+
+    Args:
+        request: The request.
+        lists: Names that may stand in it more than once; each has a list of texts. All others have a text.
 
     Raises:
-        Problem: It cannot be read, or a name stands in it twice.
+        Problem: It cannot be read, or another name stands in it twice.
     """
     text = request.scope.get("query_string", b"").decode("latin-1")
     try:
-        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=50) if text else []
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=FIELDS_LIMIT) if text else []
     except ValueError:
         raise invalid("The query is not UTF-8, percent-encoded, or has too many fields.") from None
-    query = dict(pairs)
-    if len(query) < len(pairs):
-        raise invalid("A name stands twice in the query.")
+    query: dict[str, Any] = {name: [] for name, _ in pairs if name in lists}
+    for name, value in pairs:
+        if name in lists:
+            query[name].append(value)
+        elif name in query:
+            raise invalid("A name stands twice in the query.")
+        else:
+            query[name] = value
     return query

@@ -11,9 +11,21 @@ from uuid import uuid4
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
-from .bodies import FORM_BYTES, ClientGone, check_no_body, json_of, parsed, query_of, read_body
+from .bodies import (
+    FORM_BYTES,
+    ClientGone,
+    check_head,
+    check_no_body,
+    drain,
+    has_body,
+    json_of,
+    parsed,
+    query_of,
+    read_body,
+)
+from .hosts import Hosts
 from .limits import Limits
 from .problems import Problem, explained, not_found, problem_of, try_later
 from .routing import Endpoint, Router, segments_of
@@ -41,13 +53,15 @@ class Dispatcher:
     Args:
         routers: The first that knows a path answers.
         limits: What is refused.
+        hosts: Where requests may be sent to.
     """
 
-    def __init__(self, routers: Sequence[Router], limits: Limits) -> None:
+    def __init__(self, routers: Sequence[Router], limits: Limits, hosts: Hosts) -> None:
         self.routers = list(routers)
         self.limits = limits
-        self.requests = Shares(limits.requests, limits.requests_per_caller)
-        self.bytes = Shares(limits.bodies_bytes, limits.bodies_bytes)
+        self.hosts = hosts
+        self.requests = Shares(limits.requests)
+        self.bytes = Shares(limits.bodies_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -58,6 +72,7 @@ class Dispatcher:
         request.state.request_id = request_id
         request.state.endpoint = None
         request.state.caller = None
+        request.state.body_ended = not has_body(request)
         try:
             response = await self._answer(request, request_id)
         except ClientGone:
@@ -67,12 +82,17 @@ class Dispatcher:
         for name, value in _HEADERS.items():
             response.headers.setdefault(name, value)
         _log(request, response.status_code, began)
-        await response(scope, receive, send)
+        if request.state.body_ended:
+            await response(scope, receive, send)
+        else:
+            await _send_and_close(request, response, send)
 
     async def _answer(self, request: Request, request_id: str) -> Response:
         """The answer, also to what goes wrong."""
         router: Router | None = None
         try:
+            check_head(request)
+            self.hosts.check(request)
             segments = segments_of(request.scope)
             for router in self.routers:
                 found = router.find(request.method, segments)
@@ -105,7 +125,7 @@ class Dispatcher:
 
     async def _read(self, request: Request, endpoint: Endpoint, share: Share) -> None:
         """Check and parse what the request brings along."""
-        query = query_of(request)
+        query = query_of(request, endpoint.lists)
         if endpoint.query is not None:
             request.state.query = parsed(endpoint.query, query, "The query")
         elif query and endpoint.body != "form":
@@ -122,7 +142,7 @@ class Dispatcher:
             request.state.body = await read_body(request, kind, FORM_BYTES, self.limits, hold)
         else:
             body = await read_body(request, "application/json", self.limits.body_bytes, self.limits, hold)
-            request.state.body = parsed(endpoint.body, json_of(body), "The body")
+            request.state.body = parsed(endpoint.body, json_of(body, self.limits), "The body")
 
     async def _within_time(self, request: Request, endpoint: Endpoint) -> Response:
         try:
@@ -136,6 +156,22 @@ class Dispatcher:
                 f"This took longer than {self.limits.request_s:g} s and was given up; a write may have been carried "
                 "out. Repeat the request.",
             ) from None
+
+
+async def _send_and_close(request: Request, response: Response, send: Send) -> None:
+    """Answer a request whose body was not read to its end, and close the connection."""
+    response.headers["Connection"] = "close"
+
+    async def send_and_drain(message: Message) -> None:
+        if message["type"] != "http.response.body" or message.get("more_body", False):
+            await send(message)
+            return
+        await send({**message, "more_body": True})
+        if response.status_code != 408:  # which was waited for already
+            await drain(request)
+        await send({"type": "http.response.body"})
+
+    await response(request.scope, request.receive, send_and_drain)
 
 
 def _log(request: Request, status: int, began: float) -> None:

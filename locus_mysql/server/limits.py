@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+
+from ..errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,9 +14,10 @@ class Limits:
     Args:
         body_bytes: The largest body of a request. A state that is larger cannot be saved through the service.
         bodies_bytes: What the bodies of all requests that are being read or carried out may take together.
+        values: How many lists and objects a body may hold; each takes twenty times as much memory as it takes to write.
         body_s: How long a client may take to send a body, in seconds.
-        requests: How many requests are carried out at once; more are answered 503.
-        requests_per_caller: How many of them may be one caller's; more are answered 429.
+        requests: How many requests are carried out at once; more are answered 503. Of these, and of the bytes, one
+            token may have half; what is more is answered 429.
         request_s: How long carrying out a request may take, in seconds.
         connections: How many clients may be connected at once, for `serve`.
         head_s: How long a client may take to send a request's line and headers, for `serve`, in seconds.
@@ -23,10 +26,15 @@ class Limits:
 
     body_bytes: int = 16 * 1024 * 1024
     bodies_bytes: int = 256 * 1024 * 1024
+    values: int = 1_000_000
     body_s: float = 30.0
     requests: int = 128
-    requests_per_caller: int = 64
-    request_s: float = 60.0
+    request_s: float = 30.0
     connections: int = 1_000
     head_s: float = 15.0
     send_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            if not getattr(self, one.name) > 0:
+                raise ConfigError(f"{one.name} must be positive.")

@@ -122,8 +122,8 @@ async def save(request: Request) -> Response:
     if new.checkpoint_id in {".", ".."}:
         raise invalid("A checkpoint's id cannot be '.' or '..' here, as no path could name it.")
     threads = services_of(request).threads(tenant_of(request))
-    checkpoint_id = await threads.save_once(thread_id, new.state, new.checkpoint_id or uuid4().hex, new.metadata)
-    return answer({"checkpoint_id": checkpoint_id})
+    checkpoint_id = uuid4().hex if new.checkpoint_id is None else new.checkpoint_id
+    return answer({"checkpoint_id": await threads.save_once(thread_id, new.state, checkpoint_id, new.metadata)})
 
 
 async def load(request: Request) -> Response:

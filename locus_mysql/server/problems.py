@@ -39,18 +39,14 @@ class Problem(Exception):
         code: What went wrong, in lower-case words joined by ``_``; stable, for programs.
         message: What went wrong, and what to do, for people.
         headers: Further headers of the answer.
-        close: Whether the connection is closed after the answer, as the rest of the request is not wanted.
     """
 
-    def __init__(
-        self, status: int, code: str, message: str, *, headers: Mapping[str, str] | None = None, close: bool = False
-    ) -> None:
+    def __init__(self, status: int, code: str, message: str, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.message = message
-        self.headers = {**(headers or {}), **({"Connection": "close"} if close else {})}
-        self.close = close
+        self.headers = headers or {}
 
 
 def not_found(what: str) -> Problem:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_origin
 from urllib.parse import quote, unquote
 
 from pydantic import BaseModel
@@ -61,11 +61,16 @@ class Endpoint:
     query: type[BaseModel] | None = None
     body: type[BaseModel] | Literal["form"] | None = None
     answer: Any = None
+    #: The template's parts.
+    segments: Sequence[str] = field(init=False)
+    #: Fields of the query that are lists: their names may stand in it more than once.
+    lists: frozenset[str] = field(init=False)
 
-    @property
-    def segments(self) -> list[str]:
-        """The template's parts."""
-        return self.template.split("/")[1:]
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "segments", self.template.split("/")[1:])
+        fields = {} if self.query is None else self.query.model_fields
+        lists = frozenset(name for name, one in fields.items() if get_origin(one.annotation) is list)
+        object.__setattr__(self, "lists", lists)
 
 
 def segments_of(scope: Any) -> list[str]:
@@ -76,8 +81,8 @@ def segments_of(scope: Any) -> list[str]:
     """
     raw = scope.get("raw_path")
     text = quote(scope["path"]) if raw is None else raw.partition(b"?")[0].decode("latin-1")
-    if _PERCENT.search(text):
-        raise invalid("A '%' in the path is not followed by two hexadecimal digits; write it as %25.")
+    if not text.isascii() or _PERCENT.search(text):
+        raise invalid("The path is not percent-encoded: a '%' stands before two hexadecimal digits, or is %25.")
     try:
         segments = [unquote(segment, errors="strict") for segment in text.split("/")]
     except UnicodeDecodeError:
@@ -115,6 +120,9 @@ class Router:
         explain: Explain = explained_as_json,
     ) -> None:
         self.endpoints = list(endpoints)
+        self._by_length: dict[int, list[Endpoint]] = {}
+        for endpoint in self.endpoints:
+            self._by_length.setdefault(len(endpoint.segments), []).append(endpoint)
         self.authenticate = authenticate
         self.explain = explain
 
@@ -126,7 +134,7 @@ class Router:
         """
         there = [
             (endpoint, found)
-            for endpoint in self.endpoints
+            for endpoint in self._by_length.get(len(segments), ())
             if (found := _matched(endpoint.segments, segments)) is not None
         ]
         if not there:

@@ -12,6 +12,7 @@ from ..inspection.inspector import Inspector
 from ..integrations.locus.dicts import AgentDictOperations, AgentDicts
 from ..memories.store import MemoryStore
 from ..working.memory import WorkingMemory
+from .pulse import Pulse
 
 
 class Services:
@@ -29,6 +30,9 @@ class Services:
         self.vacuum = vacuum
         #: Set when the service is asked to stop: what would go on for ever, such as a stream of events, ends then.
         self.stopping = asyncio.Event()
+        #: Families whose tables are known to be there.
+        self.families: set[str] = set()
+        self.pulse = Pulse(database)
         self._agents = AgentDictOperations(database.config)
         self._agents.count_in(database.counters)
 
@@ -44,9 +48,9 @@ class Services:
         """The long-term memories of a tenant."""
         return MemoryStore(self.database, tenant=tenant)
 
-    def working(self, tenant: str, session_id: str) -> WorkingMemory:
-        """A session of a tenant."""
-        return WorkingMemory(session_id, self.database, tenant=tenant)
+    def working(self, tenant: str, session_id: str, session_ttl_seconds: float | None = None) -> WorkingMemory:
+        """A session of a tenant; with the time to live that it has if it begins now."""
+        return WorkingMemory(session_id, self.database, session_ttl_seconds=session_ttl_seconds, tenant=tenant)
 
 
 def services_of(request: Request) -> Services:

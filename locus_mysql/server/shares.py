@@ -9,16 +9,15 @@ from .problems import try_later
 
 
 class Shares:
-    """An amount that requests share.
+    """An amount that requests share. One caller may have half of it, so that none can lock the others out.
 
     Args:
         whole: How much there is.
-        of_one: How much of it one caller may have.
     """
 
-    def __init__(self, whole: int, of_one: int) -> None:
+    def __init__(self, whole: int) -> None:
         self.whole = whole
-        self.of_one = of_one
+        self.of_one = max(1, whole // 2)
         self.taken = 0
         self.taken_by: Counter[Hashable] = Counter()
 

@@ -21,6 +21,7 @@ FOREIGN = {
     **{library: {"drivers"} for library in ("pymysql", "aiomysql", "asyncmy", "mysql", "cryptography")},
     "redis": {"working"},
     "rich": {"commands"},
+    **{library: {"server"} for library in ("starlette", "uvicorn", "h11", "jinja2", "markupsafe")},
     **{framework: {"integrations", "development"} for framework in ("locus", "langgraph", "langchain_core")},
 }
 

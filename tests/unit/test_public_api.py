@@ -23,6 +23,7 @@ OF_LOCUS = {
     "SyncMySQLMemory",
     "WorkingMemoryHook",
     "copy_threads",
+    "WorkingSessions",
     "mysql_checkpointer",
     "register",
     "working_memory_tools",

@@ -9,6 +9,7 @@ from ..dialect import Dialect
 from .loading import LoadingStatements
 from .looking import LookingStatements
 from .maintenance import MaintenanceStatements
+from .measuring import MeasuringStatements
 from .moving import MovingStatements
 from .queries import QueryStatements
 from .saving import CheckpointStatements
@@ -63,6 +64,11 @@ class CheckpointDialect(Dialect):
     def looking(self) -> LookingStatements:
         """Pages of threads, histories and states, for inspection."""
         return LookingStatements(self._tables)
+
+    @cached_property
+    def measuring(self) -> MeasuringStatements:
+        """How much there is, for inspection."""
+        return MeasuringStatements(self._tables)
 
     @cached_property
     def maintenance(self) -> MaintenanceStatements:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from ..dialect import Dialect
 from .care import CareStatements
+from .looking import LookingStatements
 from .moving import MovingStatements
 from .reading import ReadingStatements
 from .tables import memory_schema, table_names
@@ -57,3 +58,8 @@ class MemoryDialect(Dialect):
     def care(self) -> CareStatements:
         """Counting and removing what nobody needs."""
         return CareStatements(self._tables)
+
+    @cached_property
+    def looking(self) -> LookingStatements:
+        """Looking inside."""
+        return LookingStatements(self._tables)

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from ..dialect import Dialect
 from .loading import LoadingStatements
+from .looking import LookingStatements
 from .removing import RemovingStatements
 from .saving import SavingStatements
 from .settled import SettledStatements
@@ -47,3 +48,8 @@ class VersionDialect(Dialect):
     def settled(self) -> SettledStatements:
         """Recognising removals and copies that were carried out though their answer was lost."""
         return SettledStatements(self._tables)
+
+    @cached_property
+    def looking(self) -> LookingStatements:
+        """Looking inside."""
+        return LookingStatements(self._tables)

@@ -8,6 +8,7 @@ from ..dialect import Dialect
 from .care import CareStatements
 from .checkpoints import CheckpointStatements
 from .entries import EntryStatements
+from .looking import LookingStatements
 from .sessions import SessionStatements
 from .tables import table_names, working_schema
 
@@ -41,3 +42,8 @@ class WorkingDialect(Dialect):
     def care(self) -> CareStatements:
         """Counting sessions, and what nobody needs."""
         return CareStatements(self._tables)
+
+    @cached_property
+    def looking(self) -> LookingStatements:
+        """Looking inside."""
+        return LookingStatements(self._tables)

@@ -1,0 +1,160 @@
+"""``serve`` and ``token``: the HTTP service with the inspector in the browser, and who may use it."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..config import MySQLConfig
+from ..errors import ConfigError, SetupError
+from .arguments import OK, add_connection, add_prefix, add_tenant, options_of, tell
+
+if TYPE_CHECKING:
+    from ..server.tokens import Tokens
+
+#: What may stand in the environment instead of a file.
+TOKENS_VARIABLE = "LOCUS_MYSQL_TOKENS"
+
+DEFAULT_PORT = 8765
+
+#: How long a call of the service goes on trying while the database is away, in seconds, if nothing else was said:
+#: shorter than clients wait (Locus' 30 s), so that they are told.
+RETRY_DEADLINE_S = 10.0
+
+
+def add_serve(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``serve``."""
+    add_connection(parser)
+    add_tenant(parser, "threads, memories and sessions they are, where no tokens are needed")
+    add_prefix(parser)
+    parser.add_argument("--host", default="127.0.0.1", help="where to listen (127.0.0.1); elsewhere, tokens are needed")
+    parser.add_argument("--port", type=int, default=DEFAULT_PORT, help=f"TCP port ({DEFAULT_PORT}); 0 for a free one")
+    parser.add_argument(
+        "--tokens",
+        type=Path,
+        metavar="FILE",
+        help=f"who may do what, made by `token`; or its text in the environment as {TOKENS_VARIABLE}",
+    )
+    parser.add_argument(
+        "--allowed-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name that requests may be sent to; may be given more than once (any, where tokens are needed)",
+    )
+    parser.add_argument("--allow-writes", action="store_true", help="let the inspector branch, copy and delete threads")
+    parser.add_argument("--vacuum", action="store_true", help="let tokens that may write remove old checkpoints")
+    parser.add_argument("--no-inspector", action="store_true", help="leave the pages for the browser out")
+    parser.add_argument("--max-body-bytes", type=int, metavar="BYTES", help="the largest request (16777216)")
+    parser.add_argument("--max-requests", type=int, metavar="COUNT", help="how many are carried out at once (128)")
+    parser.add_argument("--root-path", default="", metavar="PATH", help="the path that a proxy takes off")
+    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="certificate (PEM) for HTTPS")
+    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key (PEM)")
+    parser.add_argument("--quiet", action="store_true", help="log only what somebody should look into")
+
+
+def add_token(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``token``."""
+    parser.add_argument("name", help="who will have it, for the log")
+    parser.add_argument("--tenant", default="default", help="whose threads, memories and sessions it is for (default)")
+    parser.add_argument("--write", action="store_true", help="let it write; else it may only read")
+
+
+def token(arguments: argparse.Namespace) -> int:
+    """Draw a token: its entry for the file goes to the output, the token itself beside it."""
+    _need_server("token")
+    from ..server.tokens import new_token
+
+    made = new_token(arguments.name, arguments.tenant, "write" if arguments.write else "read")
+    print(f"\n{made.entry}", end="", flush=True)
+    tell(f"The token, which is shown this once: {made.secret}")
+    if sys.stdout.isatty():
+        tell("What stands above it belongs into a file: append it with >> tokens.toml.")
+    return OK
+
+
+def serve(arguments: argparse.Namespace) -> int:
+    """Serve until a signal asks to stop."""
+    _need_server("serve")
+    from ..server.application import create_app
+    from ..server.limits import Limits
+    from ..server.running import bind, is_local, run
+
+    config = MySQLConfig.from_env(**options_of(arguments))
+    if "retry_deadline_s" not in config.model_fields_set:
+        config = config.model_copy(update={"retry_deadline_s": RETRY_DEADLINE_S})
+    tokens = _tokens(arguments.tokens)
+    if (arguments.tls_cert is None) != (arguments.tls_key is None):
+        raise ConfigError("--tls-cert and --tls-key belong together; give both.")
+    for file in (arguments.tls_cert, arguments.tls_key):
+        if file is not None and not file.is_file():
+            raise ConfigError(f"There is no file {file}.")
+    if not 0 <= arguments.port <= 65535:
+        raise ConfigError("--port must be from 0 to 65535.")
+    given = {"body_bytes": arguments.max_body_bytes, "requests": arguments.max_requests}
+    limits = Limits(**{name: value for name, value in given.items() if value is not None})
+    sockets = bind(arguments.host, arguments.port)
+    try:
+        if tokens is None and not is_local(sockets):
+            raise ConfigError(
+                f"At {arguments.host!r} others can reach the service, so it needs tokens. Make one with "
+                "`python -m locus_mysql token NAME --write >> tokens.toml`, and give --tokens tokens.toml."
+            )
+        logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        logging.getLogger("locus_mysql").setLevel(logging.WARNING if arguments.quiet else logging.INFO)
+        logging.getLogger("uvicorn").setLevel(logging.ERROR)  # else it tells of each malformed request
+        app = create_app(
+            config,
+            tokens=tokens,
+            allowed_hosts=arguments.allowed_host,
+            allow_writes=arguments.allow_writes,
+            vacuum=arguments.vacuum,
+            inspector=not arguments.no_inspector,
+            limits=limits,
+        )
+        scheme = "http" if arguments.tls_cert is None else "https"
+        port = sockets[0].getsockname()[1]
+
+        def ready() -> None:
+            host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
+            tell(f"Serving at {scheme}://{host}:{port}{arguments.root_path}/ until Ctrl-C.")
+            if tokens is None:
+                tell("Without tokens: every program on this machine may read and write.")
+
+        run(
+            app,
+            sockets,
+            limits=limits,
+            root_path=arguments.root_path,
+            tls_cert=arguments.tls_cert,
+            tls_key=arguments.tls_key,
+            ready=ready,
+        )
+    finally:
+        for one in sockets:
+            one.close()
+    return OK
+
+
+def _tokens(file: Path | None) -> Tokens | None:
+    """The tokens of a file, or of the environment, if there are any."""
+    from ..server.tokens import Tokens
+
+    if file is not None:
+        return Tokens(path=file)
+    text = os.environ.get(TOKENS_VARIABLE)
+    return Tokens(text) if text else None
+
+
+def _need_server(command: str) -> None:
+    """Refuse a command that needs the extra where it is not installed."""
+    for library in ("starlette", "uvicorn", "jinja2"):
+        if find_spec(library) is None:
+            raise SetupError(
+                f"`{command}` needs {library}, which is not installed. Run pip install 'locus-mysql[server]'."
+            )

@@ -1,0 +1,236 @@
+"""Reading the msgpack of LangGraph's serialiser as plain JSON values, for looking at. No I/O.
+
+LangGraph's own decoder imports the modules that the bytes name and calls what it finds there: whoever can write to the
+tables could so run code in the process of everybody who looks. Nothing is imported or constructed here: an object is
+shown as its fields, with the name of its type under ``$type``. Bytes that are damaged, or nested too deep, are an
+error, never more work or memory than they are long.
+https://github.com/msgpack/msgpack/blob/master/spec.md
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+#: Deeper values are refused. Objects count twice, as they are an extension and an array within.
+DEPTH_LIMIT = 120
+
+#: Under which name an object's type stands among its fields.
+TYPE = "$type"
+
+#: The kinds of extensions of LangGraph's serialiser.
+_SINGLE, _POSITIONAL, _KEYWORDS, _METHOD, _PYDANTIC_1, _PYDANTIC_2, _ARRAY, _SNAPSHOT = range(8)
+
+#: Objects whose only argument tells all: shown as that.
+_AS_THEIR_ARGUMENT = frozenset(
+    {
+        ("decimal", "Decimal"),
+        ("zoneinfo", "ZoneInfo"),
+        ("builtins", "set"),
+        ("builtins", "frozenset"),
+        ("collections", "deque"),
+        *(("ipaddress", f"IPv{version}{what}") for version in "46" for what in ("Address", "Interface", "Network")),
+    }
+)
+
+#: Values that their owner hid; the serialiser stores them in clear all the same.
+_SECRETS = frozenset({"SecretStr", "SecretBytes"})
+
+_NUMBERS: Mapping[int, struct.Struct] = {
+    0xCA: struct.Struct(">f"),
+    0xCB: struct.Struct(">d"),
+    0xCC: struct.Struct(">B"),
+    0xCD: struct.Struct(">H"),
+    0xCE: struct.Struct(">I"),
+    0xCF: struct.Struct(">Q"),
+    0xD0: struct.Struct(">b"),
+    0xD1: struct.Struct(">h"),
+    0xD2: struct.Struct(">i"),
+    0xD3: struct.Struct(">q"),
+}
+_CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
+
+
+class Unreadable(ValueError):
+    """The bytes are no msgpack, are cut short, or are nested too deep."""
+
+
+def read_msgpack(data: bytes | bytearray | memoryview) -> Any:
+    """The JSON value of some bytes.
+
+    Raises:
+        Unreadable: They are damaged, or nested too deep.
+    """
+    try:
+        return _whole(memoryview(data), 0)
+    except RecursionError:  # the caller is deep in calls itself
+        raise Unreadable("they are nested too deep") from None
+
+
+def told_bytes(kind: str, size: int) -> str:
+    """What stands for a value that is not shown."""
+    return f"<{kind}, {size:,} byte{'' if size == 1 else 's'}>"
+
+
+def _whole(data: memoryview, depth: int) -> Any:
+    reader = _Reader(data, depth)
+    value = reader.value()
+    if reader.place != len(data):
+        raise Unreadable("there are more bytes than the value has")
+    return value
+
+
+class _Reader:
+    """Reads values one behind the other.
+
+    Args:
+        data: The bytes.
+        depth: How deep in other values they stand.
+    """
+
+    def __init__(self, data: memoryview, depth: int) -> None:
+        self.place = 0
+        self._data = data
+        self._depth = depth
+
+    def value(self) -> Any:
+        """The next value."""
+        first = self._take(1)[0]
+        if first < 0x80:
+            return first
+        if first >= 0xE0:
+            return first - 0x100
+        if first < 0x90:
+            return self._map(first & 0x0F)
+        if first < 0xA0:
+            return self._array(first & 0x0F)
+        if first < 0xC0:
+            return self._text(first & 0x1F)
+        if first in _CONSTANTS:
+            return _CONSTANTS[first]
+        if first in _NUMBERS:
+            return self._number(_NUMBERS[first])
+        if 0xD4 <= first <= 0xD8:
+            return self._extension(1 << (first - 0xD4))
+        reads = _SIZED.get(first)
+        if reads is None:
+            raise Unreadable(f"no value begins with byte {first:#x}")
+        size_bytes, read = reads
+        return read(self, int.from_bytes(self._take(size_bytes), "big"))
+
+    def _take(self, count: int) -> memoryview:
+        end = self.place + count
+        if end > len(self._data):
+            raise Unreadable("they are cut short")
+        taken = self._data[self.place : end]
+        self.place = end
+        return taken
+
+    def _number(self, form: struct.Struct) -> int | float | str:
+        (number,) = form.unpack(self._take(form.size))
+        if isinstance(number, float) and not math.isfinite(number):
+            return str(number)  # JSON has none of these
+        return int(number) if isinstance(number, int) else float(number)
+
+    def _text(self, count: int) -> str:
+        return str(self._take(count), "utf-8", "replace")
+
+    def _bytes(self, count: int) -> str:
+        self._take(count)
+        return told_bytes("bytes", count)
+
+    def _array(self, count: int) -> list[Any]:
+        self._deeper()
+        found = [self.value() for _ in range(count)]
+        self._depth -= 1
+        return found
+
+    def _map(self, count: int) -> dict[str, Any]:
+        self._deeper()
+        found: dict[str, Any] = {}
+        for _ in range(count):
+            key = self.value()
+            name = key if isinstance(key, str) else _key_text(key)
+            if name in found and not isinstance(key, str):  # 1 and "1" are two keys there, and one in JSON
+                name = f"{name} ({type(key).__name__})"
+            found[name] = self.value()
+        self._depth -= 1
+        return found
+
+    def _extension(self, count: int) -> Any:
+        code = int.from_bytes(self._take(1), "big", signed=True)
+        data = self._take(count)
+        self._deeper()
+        try:
+            return _object(code, data, self._depth)
+        finally:
+            self._depth -= 1
+
+    def _deeper(self) -> None:
+        self._depth += 1
+        if self._depth > DEPTH_LIMIT:
+            raise Unreadable(f"they are nested more than {DEPTH_LIMIT} deep")
+
+
+#: What is behind a byte that tells how many bytes tell the size.
+_SIZED: Mapping[int, tuple[int, Callable[[_Reader, int], Any]]] = {
+    0xC4: (1, _Reader._bytes),
+    0xC5: (2, _Reader._bytes),
+    0xC6: (4, _Reader._bytes),
+    0xC7: (1, _Reader._extension),
+    0xC8: (2, _Reader._extension),
+    0xC9: (4, _Reader._extension),
+    0xD9: (1, _Reader._text),
+    0xDA: (2, _Reader._text),
+    0xDB: (4, _Reader._text),
+    0xDC: (2, _Reader._array),
+    0xDD: (4, _Reader._array),
+    0xDE: (2, _Reader._map),
+    0xDF: (4, _Reader._map),
+}
+
+
+def _object(code: int, data: memoryview, depth: int) -> Any:
+    """What an object is shown as."""
+    if code == _SNAPSHOT:
+        return _whole(data, depth)
+    if code == _ARRAY:
+        return _told_array(data, depth)
+    if not _SINGLE <= code <= _PYDANTIC_2:
+        return told_bytes(f"extension {code}", len(data))
+    parts = _whole(data, depth)
+    if not isinstance(parts, list) or len(parts) < 3 or not isinstance(parts[0], str) or not isinstance(parts[1], str):
+        return parts
+    module, name, content = parts[:3]
+    if name in _SECRETS:
+        return "**********"
+    if (module, name) == ("uuid", "UUID") and isinstance(content, str) and len(content) == 32:
+        return "-".join((content[:8], content[8:12], content[12:16], content[16:20], content[20:]))
+    if (module, name) in _AS_THEIR_ARGUMENT or (code == _METHOD and module == "datetime"):
+        return content
+    if module.partition(".")[0] == "pathlib" and isinstance(content, list):
+        return "/".join(map(str, content)).replace("//", "/", 1)
+    if (module, name) == ("datetime", "date") and isinstance(content, list):
+        return "-".join(f"{part:02}" if isinstance(part, int) else str(part) for part in content)
+    told: dict[str, Any] = {TYPE: f"{module}.{name}"}
+    if isinstance(content, dict) and code in (_KEYWORDS, _PYDANTIC_1, _PYDANTIC_2):
+        return {**told, **content}
+    return {**told, "args" if code == _POSITIONAL else "value": content}
+
+
+def _told_array(data: memoryview, depth: int) -> str:
+    """What stands for an array of numbers."""
+    try:
+        kind, shape, *_ = _whole(data, depth)
+        return told_bytes(f"array of {kind} {'x'.join(map(str, shape))}"[:80], len(data))
+    except (TypeError, ValueError):
+        return told_bytes("array", len(data))
+
+
+def _key_text(key: Any) -> str:
+    """What stands for a key of a dict that is no text."""
+    if key is None or isinstance(key, bool):
+        return {None: "null", True: "true", False: "false"}[key]
+    return str(key)[:200]

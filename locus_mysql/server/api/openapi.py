@@ -1,0 +1,303 @@
+"""``GET /openapi.json``: the API's description, made of the endpoints and their models."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+from pydantic_core import to_json
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ... import __version__
+from ..answers import answer_text
+from ..limits import Limits
+from ..routing import Endpoint
+from .models import WITHOUT_NUL
+
+#: What a name in a path stands for.
+_IN_PATHS: dict[str, dict[str, Any]] = {
+    "thread_id": {"description": "A thread; compared by code point.", "maxLength": 512},
+    "checkpoint_id": {"description": "A checkpoint.", "maxLength": 128},
+    "session_id": {"description": "A session; compared by code point.", "maxLength": 512},
+    "key": {"description": "A variable's key.", "maxLength": 512},
+}
+
+#: What may go wrong with any request: the code of an error, the status, and what to do.
+CODES: dict[str, tuple[int, str]] = {
+    "invalid_input": (400, "The request cannot be understood or carried out as it is; correct it."),
+    "not_json": (400, "The body is not JSON as RFC 8259 has it, in UTF-8, nested at most 200 deep."),
+    "unexpected_body": (400, "There is a body where none belongs."),
+    "thread_mismatch": (400, "The path and the body name different threads."),
+    "malformed_request": (400, "This is not HTTP/1.1 as RFC 9112 has it; the connection is closed."),
+    "not_authenticated": (401, "There is no token, or nobody's."),
+    "read_only": (403, "The token may read, but not write."),
+    "cross_site": (403, "A page of another site sent the request."),
+    "not_found": (404, "It is not there, or not the caller's."),
+    "not_kept": (404, "The database has no tables for this, and the service may not make them."),
+    "method_not_allowed": (405, "The path has other methods; Allow lists them."),
+    "body_too_slow": (408, "The body did not arrive in time."),
+    "request_too_slow": (408, "The request's line and headers did not arrive in time; the connection is closed."),
+    "capacity_exceeded": (409, "A working session has no place for more."),
+    "version_conflict": (409, "The item has another version than the write relied on."),
+    "thread_exists": (409, "The thread to copy to has checkpoints already."),
+    "checkpoint_exists": (409, "The id is another checkpoint's."),
+    "conflict": (409, "Somebody else saved meanwhile; load again, then decide."),
+    "turn_lost": (409, "The turn on the thread is over."),
+    "thread_busy": (409, "Somebody else has the turn on the thread; try again later."),
+    "body_too_large": (413, "The body is larger than the service takes."),
+    "state_too_large": (413, "The state is larger than the database takes."),
+    "unsupported_media_type": (415, "The body must be application/json, in UTF-8."),
+    "unsupported_encoding": (415, "The body must not be compressed."),
+    "wrong_host": (421, "The request was sent to a name that the service is not known under."),
+    "headers_too_large": (431, "The headers are larger than the service takes."),
+    "too_many_requests": (429, "Too many of the caller's requests are under way; Retry-After says when to try again."),
+    "damaged": (500, "What is stored cannot be read back."),
+    "internal_error": (500, "Something went wrong inside; the log has it under the request id."),
+    "too_many_connections": (503, "Too many clients are connected; Retry-After says when to try again."),
+    "busy": (503, "Too many requests are under way; Retry-After says when to try again."),
+    "database_unavailable": (503, "The database cannot be reached; Retry-After says when to try again."),
+    "read_only_database": (503, "The database takes no writes."),
+    "not_set_up": (503, "The service cannot use its database; its log says why."),
+    "timeout": (503, "It took too long and was given up; a write may have been carried out. Repeat the request."),
+}
+
+DESCRIPTION = """\
+What AI agents know, kept in MySQL: threads of checkpoints, long-term memory, and working memory.
+
+**Who may do what.** A token, as bearer token or as the password of Basic authentication, belongs to one tenant, and may
+read or also write. Nobody sees what is another tenant's.
+
+**Ids in paths** are percent-encoded, a slash as `%2F`; `.` and `..` cannot be written, as clients take them out.
+
+**Repeating.** Whatever failed with 408, 429 or 503, or got no answer, may be sent again, after the seconds that
+Retry-After says. Reading, saving, deleting and setting then come out as if sent once. Adding does not: notes,
+checkpoints of sessions, increments, versions of items. A copy that was made is refused when it is asked for again.
+
+**Request ids.** Each answer has one in `X-Request-Id`: that of the request, if it has 1 to 64 letters, digits, `.`, `_`
+or `-`, else a random one. The log has it too.
+
+**Numbers.** `NaN` and infinities are refused. A state that was saved by Python, not over HTTP, may hold some; they are
+spelled as in JavaScript.
+
+**Limits.** {limits}
+
+**Errors** are JSON: `{{"error": {{"code", "message", "request_id"}}}}`. Codes are stable; messages are for people.
+
+| code | status | |
+| --- | --- | --- |
+{codes}
+"""
+
+_ERROR = {
+    "type": "object",
+    "description": "What went wrong.",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message", "request_id"],
+            "properties": {
+                "code": {"type": "string", "enum": sorted(CODES), "description": "What went wrong, for programs."},
+                "message": {"type": "string", "description": "What went wrong and what to do, for people."},
+                "request_id": {
+                    "type": ["string", "null"],
+                    "description": "By which the log has it; null where there was no request to speak of.",
+                },
+            },
+        }
+    },
+}
+
+
+def openapi_endpoint(endpoints: Sequence[Endpoint], limits: Limits, *, secured: bool) -> Endpoint:
+    """The endpoint that describes others, and itself.
+
+    Args:
+        endpoints: The others.
+        limits: What is refused.
+        secured: Whether a token is needed.
+    """
+    made: list[bytes] = []
+
+    async def describe(_request: Request) -> Response:
+        if not made:  # when first asked for: a process that serves agents need not wait for it
+            made.append(to_json(description([*endpoints, this], limits, secured=secured)))
+        return answer_text(made[0])
+
+    this = Endpoint(
+        "GET", "/openapi.json", describe, "open", "This description of the API, as OpenAPI 3.1.", answer=dict[str, Any]
+    )
+    return this
+
+
+def description(endpoints: Sequence[Endpoint], limits: Limits, *, secured: bool) -> dict[str, Any]:
+    """The description of some endpoints, as an OpenAPI 3.1 document.
+
+    Args:
+        endpoints: The endpoints.
+        limits: What is refused.
+        secured: Whether a token is needed.
+    """
+    references, schemas = _schemas_of(endpoints)
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in endpoints:
+        paths.setdefault(endpoint.template, {})[endpoint.method.lower()] = _operation(endpoint, references, secured)
+    codes = "\n".join(f"| `{code}` | {status} | {text} |" for code, (status, text) in CODES.items())
+    document: dict[str, Any] = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "locus-mysql",
+            "version": __version__,
+            "description": DESCRIPTION.format(limits=_told(limits), codes=codes),
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        "servers": [{"url": "."}],
+        "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
+        "paths": paths,
+        "components": {
+            "schemas": {**schemas, "Error": _ERROR},
+            "responses": {
+                "Refused": _response("The request is refused; nothing was changed.", "Error", retry=True),
+                "Failed": _response("The request failed.", "Error", retry=True),
+            },
+        },
+    }
+    if secured:
+        document["components"]["securitySchemes"] = {
+            "bearer": {"type": "http", "scheme": "bearer"},
+            "basic": {"type": "http", "scheme": "basic", "description": "The password is the token; any user name."},
+        }
+    return document
+
+
+_TAGS = {
+    "service": "The service itself.",
+    "threads": "Conversations of agents, as checkpoints that can be loaded again.",
+    "memories": "Long-term memory: items under keys in namespaces.",
+    "sessions": "Working memory: variables, the state of a task, notes, checkpoints.",
+}
+
+
+def _tag_of(endpoint: Endpoint) -> str:
+    first = endpoint.segments[0]
+    if first in _TAGS:
+        return first
+    return "service" if first in {"health", "openapi.json"} else "threads"
+
+
+def _operation(endpoint: Endpoint, references: dict[tuple[Any, str], dict[str, Any]], secured: bool) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": _id_of(endpoint),
+        "summary": endpoint.summary.removesuffix("."),
+        "tags": [_tag_of(endpoint)],
+        "parameters": [*_path_parameters(endpoint), *_query_parameters(endpoint)],
+        "responses": {
+            "200": {
+                "description": "It is done.",
+                "headers": _REQUEST_ID,
+                "content": {"application/json": {"schema": _answer_schema(endpoint, references)}},
+            },
+            "4XX": {"$ref": "#/components/responses/Refused"},
+            "5XX": {"$ref": "#/components/responses/Failed"},
+        },
+    }
+    if isinstance(endpoint.body, type):
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": references[endpoint.body, "validation"]}},
+        }
+    if endpoint.access == "open":
+        operation["security"] = []
+    elif secured:
+        operation["security"] = [{"bearer": []}, {"basic": []}]
+        operation["description"] = f"Needs a token that may {endpoint.access}."
+    return operation
+
+
+def _id_of(endpoint: Endpoint) -> str:
+    """A name for generated clients: that of the method and the path's words."""
+    words = [re.sub(r"\W", "_", segment.strip("{}")) for segment in endpoint.segments]
+    return "_".join([endpoint.method.lower(), *words])
+
+
+def _path_parameters(endpoint: Endpoint) -> Iterable[dict[str, Any]]:
+    for name in re.findall(r"{(\w+)}", endpoint.template):
+        about = _IN_PATHS[name]
+        yield {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": about["description"],
+            "schema": {"type": "string", "minLength": 1, "maxLength": about["maxLength"], "pattern": WITHOUT_NUL},
+        }
+
+
+def _query_parameters(endpoint: Endpoint) -> Iterable[dict[str, Any]]:
+    if endpoint.query is None:
+        return
+    model = endpoint.query.model_json_schema()
+    for name, schema in model.get("properties", {}).items():
+        described = {key: value for key, value in _not_null(schema).items() if key not in {"title", "default"}}
+        about = described.pop("description", "")
+        default = schema.get("default")
+        yield {
+            "name": name,
+            "in": "query",
+            "required": name in model.get("required", ()),
+            "description": about,
+            "schema": {**described, **({} if default is None else {"default": default})},
+            **({"style": "form", "explode": True} if described.get("type") == "array" else {}),
+        }
+
+
+def _not_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema without null, which no query can hold: what may be null there may be left out."""
+    others = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
+    if len(others) != 1:
+        return schema
+    return {**{name: value for name, value in schema.items() if name != "anyOf"}, **others[0]}
+
+
+def _answer_schema(endpoint: Endpoint, references: dict[tuple[Any, str], dict[str, Any]]) -> dict[str, Any]:
+    return references.get((endpoint.answer, "serialization"), {"type": "object"})
+
+
+def _schemas_of(
+    endpoints: Iterable[Endpoint],
+) -> tuple[dict[tuple[Any, str], dict[str, Any]], dict[str, Any]]:
+    """What refers to each model's schema, by model and use; and the schemas by name."""
+    wanted: dict[tuple[type[BaseModel], Literal["validation", "serialization"]], None] = {}
+    for endpoint in endpoints:
+        if isinstance(endpoint.body, type):
+            wanted[endpoint.body, "validation"] = None
+        if isinstance(endpoint.answer, type) and issubclass(endpoint.answer, BaseModel):
+            wanted[endpoint.answer, "serialization"] = None
+    references, schemas = models_json_schema(list(wanted), ref_template="#/components/schemas/{model}")
+    return {key: dict(value) for key, value in references.items()}, schemas.get("$defs", {})
+
+
+#: What each answer has.
+_REQUEST_ID = {
+    "X-Request-Id": {"description": "By which the log has the request.", "schema": {"type": "string"}},
+}
+
+
+def _response(text: str, schema: str, *, retry: bool) -> dict[str, Any]:
+    seconds = {"description": "After so many seconds it may be tried again.", "schema": {"type": "integer"}}
+    return {
+        "description": text,
+        "headers": {**_REQUEST_ID, **({"Retry-After": seconds} if retry else {})},
+        "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}},
+    }
+
+
+def _told(limits: Limits) -> str:
+    return (
+        f"A body has at most {limits.body_bytes:,} bytes and arrives within {limits.body_s:g} s; JSON is nested at "
+        f"most 200 deep. At most {limits.requests} requests are carried out at once, half of them of one "
+        f"token, each for at most {limits.request_s:g} s."
+    )

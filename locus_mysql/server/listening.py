@@ -1,0 +1,111 @@
+"""One client's connection, under limits that Uvicorn by itself does not have: `Connection`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from .limits import Limits
+
+#: Words of errors that no request is behind; a request has an id, these have none.
+_REFUSALS = {
+    400: ("malformed_request", "This is not HTTP/1.1 as RFC 9112 has it."),
+    408: ("request_too_slow", "The request's line and headers did not arrive in time."),
+    503: ("too_many_connections", "Too many clients are connected. Try again."),
+}
+
+
+class Connection(H11Protocol):
+    """A connection that is closed when its client is too slow to ask, or to take the answer, or is one too many.
+
+    Uvicorn times the pause between two requests only. A client that sends its headers byte by byte, or none, or does
+    not read the answer, would keep its place for ever.
+    """
+
+    limits = Limits()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in Uvicorn
+        """A client has connected."""
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._send_timer: asyncio.TimerHandle | None = None
+        super().connection_made(transport)
+        if len(self.connections) > self.limits.connections:
+            self._refuse(503)
+        else:
+            self._time_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is gone."""
+        for timer in (self._head_timer, self._send_timer):
+            if timer is not None:
+                timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Some of a request has come."""
+        if self.transport.is_closing():
+            return
+        super().data_received(data)
+        self._time_head()
+
+    def on_response_complete(self) -> None:
+        """The answer is written, and the next request may come."""
+        super().on_response_complete()
+        self._time_head()
+
+    def pause_writing(self) -> None:
+        """The client does not read."""
+        super().pause_writing()
+        self._send_timer = self.loop.call_later(self.limits.send_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It has read some."""
+        super().resume_writing()
+        if self._send_timer is not None:
+            self._send_timer.cancel()
+            self._send_timer = None
+
+    def send_400_response(self, msg: str) -> None:
+        """What came is no request."""
+        self._refuse(400)
+
+    def _time_head(self) -> None:
+        """Have a head that is being waited for come in time; between bytes of one the time goes on."""
+        waiting = self.conn.their_state is h11.IDLE and not self.transport.is_closing()
+        if waiting and self._head_timer is None:
+            self._head_timer = self.loop.call_later(self.limits.head_s, self._give_up)
+        elif not waiting and self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _give_up(self) -> None:
+        self._head_timer = None
+        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
+            self._refuse(408)
+
+    def _refuse(self, status: int) -> None:
+        """Say why, if nothing else is being said, and close the connection."""
+        if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            code, message = _REFUSALS[status]
+            body = json.dumps({"error": {"code": code, "message": message, "request_id": None}}).encode()
+            headers: list[tuple[bytes, bytes]] = [
+                (b"content-type", b"application/json"),
+                (b"content-length", b"%d" % len(body)),
+                (b"cache-control", b"no-store"),
+                (b"connection", b"close"),
+                *([(b"retry-after", b"2")] if status == 503 else []),
+            ]
+            events: list[Any] = [
+                h11.Response(status_code=status, headers=headers), h11.Data(data=body), h11.EndOfMessage()
+            ]  # fmt: skip
+            self.transport.write(b"".join(self.conn.send(event) or b"" for event in events))
+        self.transport.close()
+
+
+def connections_under(limits: Limits) -> type[Connection]:
+    """The class of connections that these limits hold for; Uvicorn makes the objects."""
+    return type("LimitedConnection", (Connection,), {"limits": limits})

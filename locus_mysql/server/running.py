@@ -1,0 +1,164 @@
+"""Running the service by itself, with Uvicorn: `run`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+
+from ..checkpoints.store import StoreOperations
+from ..errors import ConfigError, LocusMySQLError, SetupError
+from .hosts import is_loopback
+from .limits import Limits
+from .listening import connections_under
+from .pulse import PATIENCE_S
+from .services import Services
+
+#: What happened to the service as a whole: INFO. The database is away as it starts: WARNING.
+SERVICE = logging.getLogger("locus_mysql.service")
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Server(uvicorn.Server):
+    """Uvicorn, which when asked to stop tells those that would go on for ever.
+
+    Args:
+        config: Uvicorn's options.
+        services: Those of the application.
+    """
+
+    def __init__(self, config: uvicorn.Config, services: Services) -> None:
+        super().__init__(config)
+        self.services = services
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept nothing more, finish what was accepted, and end."""
+        self.services.stopping.set()
+        await super().shutdown(sockets)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop on a signal, and on a second SIGINT at once. Uvicorn by itself would raise them again at the end."""
+        is_main = threading.current_thread() is threading.main_thread()  # only that one can listen to signals
+        signals = [one for one in STOP_SIGNALS if is_main and signal.getsignal(one) != signal.SIG_IGN]
+        before = {one: signal.signal(one, self.handle_exit) for one in signals}
+        try:
+            yield
+        finally:
+            for one, handler in before.items():
+                signal.signal(one, handler)
+
+
+def run(
+    app: Starlette,
+    sockets: list[socket.socket],
+    *,
+    limits: Limits,
+    root_path: str = "",
+    tls_cert: Path | None = None,
+    tls_key: Path | None = None,
+    ready: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve until a signal asks to stop; then finish what was accepted.
+
+    Args:
+        app: What `create_app` made.
+        sockets: Where to listen, bound by `bind`.
+        limits: The same as the application's.
+        root_path: The path under which a proxy shows the service, and which it takes off.
+        tls_cert: File of the certificate (PEM).
+        tls_key: File of its key (PEM).
+        ready: Called when the database was asked, before the first request is taken.
+
+    Raises:
+        SetupError: The database answers, and cannot be used.
+    """
+    server = server_of(app, limits=limits, root_path=root_path, ssl_certfile=tls_cert, ssl_keyfile=tls_key)
+
+    async def serve() -> None:
+        await _check_database(server.services)
+        ready()
+        await server.serve(sockets)
+
+    asyncio.run(serve())
+
+
+def server_of(app: Starlette, *, limits: Limits, **options: Any) -> Server:
+    """Uvicorn as the service needs it.
+
+    Args:
+        app: What `create_app` made.
+        limits: The same as the application's.
+        options: Further ones of Uvicorn.
+    """
+    config = uvicorn.Config(
+        app,
+        http=connections_under(limits),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=math.ceil(limits.body_s + limits.request_s),
+        **options,
+    )
+    return Server(config, app.state.services)
+
+
+def bind(host: str, port: int) -> list[socket.socket]:
+    """Sockets that listen at every address that a host has.
+
+    Args:
+        host: A name or an address.
+        port: The port; 0 for a free one.
+
+    Raises:
+        ConfigError: It cannot be listened there.
+    """
+    sockets: list[socket.socket] = []
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, address in dict.fromkeys((one[0], one[4]) for one in found):
+            if sockets and port == 0:
+                break
+            bound = socket.socket(family, socket.SOCK_STREAM)
+            sockets.append(bound)
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            bound.bind(address)
+    except (OSError, UnicodeError, OverflowError) as error:
+        for bound in sockets:
+            bound.close()
+        reason = error.strerror if isinstance(error, OSError) else "this is no host and port"
+        raise ConfigError(f"The service cannot listen at {host!r:.100}, port {port}: {reason}.") from None
+    return sockets
+
+
+def is_local(sockets: list[socket.socket]) -> bool:
+    """Whether only this machine can reach them all."""
+    return all(is_loopback(one.getsockname()[0]) for one in sockets)
+
+
+async def _check_database(services: Services) -> None:
+    """Refuse to start with a database that cannot be used; one that is away may come back."""
+    asking = StoreOperations(services.database.config)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            await services.database.asynchronous.run(asking.health_check())
+    except SetupError:
+        await services.database.aclose()
+        raise
+    except (LocusMySQLError, TimeoutError):
+        SERVICE.warning("The database does not answer. Until it does, requests are answered 503.")

@@ -1,0 +1,40 @@
+"""The service on a port of its own, served by uvicorn in a thread: `running`."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+
+from locus_mysql.server.limits import Limits
+from locus_mysql.server.running import server_of
+
+#: How long the service may take to start, and to stop.
+WAIT_S = 60.0
+
+
+@contextmanager
+def running(app: Any, limits: Limits | None = None) -> Iterator[str]:
+    """Serve an application on 127.0.0.1 as `serve` does; gives the base of its URLs."""
+    if hasattr(app.state, "services"):
+        server: uvicorn.Server = server_of(app, limits=limits or Limits(), port=0)
+    else:  # one that has the service within
+        server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        end = time.monotonic() + WAIT_S
+        while not server.started:
+            assert thread.is_alive(), "the service did not start"
+            assert time.monotonic() < end, "the service took too long to start"
+            time.sleep(0.01)
+        (listening,) = (socket for one in server.servers for socket in one.sockets)
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(WAIT_S)
+        assert not thread.is_alive(), "the service did not stop"

@@ -1,0 +1,236 @@
+"""The JSON API on threads: lists, histories, metadata, search, copies, what grows old."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from locus_mysql import CheckpointStore
+from locus_mysql.database.database import Database
+
+from ..conftest import MakeConfig
+from .conftest import OpenClient
+
+pytestmark = pytest.mark.kept_tables("agents")
+
+#: Ids that a path can only hold percent-encoded.
+ODD_IDS = ("a/b", "50%", "ü ✓ 漢", "?q#f", "a.b", "..a", "-", "%2F", "x" * 512)
+
+
+def state(*said: str) -> dict[str, Any]:
+    """The state of an agent after these words."""
+    return {"agent_id": "agent", "messages": [{"role": "user", "content": text} for text in said], "metadata": {}}
+
+
+async def save(
+    client: httpx.AsyncClient, thread_id: str, checkpoint_id: str, *said: str, metadata: dict[str, Any] | None = None
+) -> None:
+    body = {"checkpoint_id": checkpoint_id, "state": state(*said), "metadata": metadata or {}}
+    answer = await client.post(f"/threads/{quote(thread_id, safe='')}/checkpoints", json=body)
+    assert answer.status_code == 200, answer.text
+
+
+def code(answer: httpx.Response) -> str:
+    found = answer.json()["error"]["code"]
+    assert isinstance(found, str)
+    return found
+
+
+async def test_threads_are_listed_in_pages_newest_first(client: httpx.AsyncClient) -> None:
+    for number in range(5):
+        await save(client, f"t{number}", "c", "hello")
+    listed, cursor = [], None
+    while True:
+        params = {"limit": "2", **({} if cursor is None else {"cursor": cursor})}
+        page = (await client.get("/threads", params=params)).json()
+        assert len(page["threads"]) <= 2
+        listed += [thread["thread_id"] for thread in page["threads"]]
+        cursor = page["cursor"]
+        if cursor is None:
+            break
+    assert listed == ["t4", "t3", "t2", "t1", "t0"]
+
+
+async def test_a_list_of_threads_keeps_to_a_glob_in_which_only_two_characters_are_special(
+    client: httpx.AsyncClient,
+) -> None:
+    for thread_id in ("user/1", "user/22", "user%1", "other"):
+        await save(client, thread_id, "c", "hello")
+    for pattern, wanted in {
+        "user/*": {"user/1", "user/22"},
+        "user?1": {"user/1", "user%1"},
+        "user%*": {"user%1"},
+    }.items():
+        page = (await client.get("/threads", params={"pattern": pattern})).json()
+        assert {thread["thread_id"] for thread in page["threads"]} == wanted
+
+
+async def test_a_thread_says_what_it_is(client: httpx.AsyncClient) -> None:
+    await save(client, "t", "one", "hello")
+    await save(client, "t", "two", "hello", "again", metadata={"user": "ada"})
+    thread = (await client.get("/threads/t")).json()
+    assert thread["thread_id"] == "t"
+    assert thread["checkpoints"] == 2
+    assert thread["checkpoint_id"] == "two"
+    assert thread["metadata"] == {"user": "ada"}
+    assert thread["size_bytes"] > 0
+    assert thread["damage"] is None
+    assert thread["created_at"] <= thread["updated_at"]
+
+
+async def test_a_history_tells_what_each_checkpoint_continues(client: httpx.AsyncClient) -> None:
+    for number, said in enumerate((["a"], ["a", "b"], ["a", "b", "c"])):
+        await save(client, "t", f"c{number}", *said)
+    history = (await client.get("/threads/t/history", params={"limit": 2})).json()
+    assert [(one["checkpoint_id"], one["parent_id"]) for one in history["checkpoints"]] == [("c2", "c1"), ("c1", "c0")]
+    rest = (await client.get("/threads/t/history", params={"limit": 2, "cursor": history["cursor"]})).json()
+    assert [(one["checkpoint_id"], one["parent_id"]) for one in rest["checkpoints"]] == [("c0", None)]
+    assert rest["cursor"] is None
+
+
+async def test_metadata_is_that_of_a_checkpoint_or_of_the_newest(client: httpx.AsyncClient) -> None:
+    await save(client, "t", "one", "a", metadata={"n": 1})
+    await save(client, "t", "two", "a", "b", metadata={"n": 2})
+    assert (await client.get("/threads/t/metadata")).json()["metadata"] == {"n": 2}
+    older = (await client.get("/threads/t/metadata", params={"checkpoint_id": "one"})).json()
+    assert (older["checkpoint_id"], older["metadata"]) == ("one", {"n": 1})
+
+
+async def test_a_copy_has_all_checkpoints_and_never_takes_the_place_of_a_thread(client: httpx.AsyncClient) -> None:
+    await save(client, "t", "one", "a")
+    await save(client, "t", "two", "a", "b")
+    assert (await client.post("/threads/t/copy", json={"to": "copy/1"})).json() == {"thread_id": "copy/1"}
+    assert (await client.get("/threads/copy%2F1/checkpoints")).json() == {"checkpoints": ["two", "one"]}
+    again = await client.post("/threads/t/copy", json={"to": "copy/1"})
+    assert (again.status_code, code(again)) == (409, "thread_exists")
+    nothing = await client.post("/threads/none/copy", json={"to": "copy/2"})
+    assert (nothing.status_code, code(nothing)) == (404, "not_found")
+    onto_itself = await client.post("/threads/t/copy", json={"to": "t"})
+    assert (onto_itself.status_code, code(onto_itself)) == (400, "invalid_input")
+
+
+@pytest.mark.kept_tables
+async def test_words_are_found_where_they_were_said(client: httpx.AsyncClient) -> None:
+    await save(client, "t", "one", "the weather in Bonn")
+    await save(client, "u", "one", "a train to Berlin")
+    (hit,) = (await client.get("/search", params={"q": "Bonn"})).json()["hits"]
+    assert (hit["thread_id"], hit["checkpoint_id"]) == ("t", "one")
+    assert "Bonn" in hit["snippet"]
+    assert (await client.get("/search", params={"q": "nowhere"})).json() == {"hits": []}
+
+
+async def test_checkpoints_are_found_by_metadata_with_json_or_plain_text_as_value(client: httpx.AsyncClient) -> None:
+    await save(client, "number", "c", "a", metadata={"n": 5})
+    await save(client, "text", "c", "a", metadata={"n": "5"})
+    await save(client, "word", "c", "a", metadata={"n": "paid"})
+    await save(client, "odd", "c", "a", metadata={"n": "NaN"})
+    for value, wanted in {
+        "5": ["number"],
+        '"5"': ["text"],
+        "paid": ["word"],
+        '"paid"': ["word"],
+        "NaN": ["odd"],
+        "[": [],
+    }.items():
+        found = (await client.get("/metadata", params={"key": "n", "value": value})).json()
+        assert [one["thread_id"] for one in found["checkpoints"]] == wanted
+
+
+async def test_any_thread_id_survives_in_a_path(client: httpx.AsyncClient) -> None:
+    for thread_id in ODD_IDS:
+        await save(client, thread_id, "c", "hello", metadata={"id": thread_id})
+        place = f"/threads/{quote(thread_id, safe='')}"
+        assert (await client.get(place)).json()["thread_id"] == thread_id
+        assert (await client.get(f"{place}/metadata")).json()["metadata"] == {"id": thread_id}
+        history = (await client.get(f"{place}/history")).json()
+        assert [one["checkpoint_id"] for one in history["checkpoints"]] == ["c"]
+    listed = (await client.get("/threads")).json()["threads"]
+    assert {thread["thread_id"] for thread in listed} == set(ODD_IDS)
+
+
+async def test_what_is_not_there_is_not_found(client: httpx.AsyncClient) -> None:
+    for path in ("/threads/none", "/threads/none/metadata"):
+        answer = await client.get(path)
+        assert (answer.status_code, code(answer)) == (404, "not_found")
+    assert (await client.get("/threads/none/history")).json() == {"checkpoints": [], "cursor": None}
+
+
+async def test_vacuum_is_there_only_where_the_service_offers_it(open_client: OpenClient) -> None:
+    without, offering = open_client(), open_client(vacuum=True)
+    await save(without, "t", "one", "a")
+    await save(without, "t", "two", "a", "b")
+    assert (await without.post("/vacuum", json={"older_than_days": 0})).status_code == 404
+    assert (await without.get("/threads/t/checkpoints")).json() == {"checkpoints": ["two", "one"]}
+    assert "/vacuum" not in (await without.get("/openapi.json")).json()["paths"]
+    assert (await offering.post("/vacuum", json={"older_than_days": 1})).json() == {"removed": 0}
+    assert "/vacuum" in (await offering.get("/openapi.json")).json()["paths"]
+
+
+@pytest.mark.parametrize(
+    ("path", "params"),
+    [
+        ("/threads", {"limit": "0"}),
+        ("/threads", {"limit": "1001"}),
+        ("/threads", {"limit": "five"}),
+        ("/threads", {"cursor": "none of ours"}),
+        ("/threads", {"pattern": "x" * 513}),
+        ("/threads", {"unknown": "1"}),
+        ("/threads", [("limit", "1"), ("limit", "2")]),
+        ("/threads/t/history", {"cursor": "AAAA"}),
+        ("/threads/t/history", {"limit": "-1"}),
+        ("/threads/t/metadata", {"checkpoint_id": ""}),
+        (f"/threads/{'x' * 513}", {}),
+        ("/threads/a%00b", {}),
+        ("/search", {}),
+        ("/metadata", {"key": "k"}),
+        ("/metadata", {"key": "k", "value": "1e999"}),
+        ("/metadata", {"key": "k", "value": "[" * 300 + "]" * 300}),
+    ],
+)
+async def test_bad_queries_are_refused(client: httpx.AsyncClient, path: str, params: Any) -> None:
+    answer = await client.get(path, params=params)
+    assert (answer.status_code, code(answer)) == (400, "invalid_input")
+
+
+@pytest.mark.parametrize("body", [{}, {"to": 5}, {"to": ""}, {"to": "x" * 513}, {"to": "u", "more": 1}, [], "t", 5])
+async def test_bad_bodies_are_refused_and_nothing_is_copied(client: httpx.AsyncClient, body: Any) -> None:
+    await save(client, "t", "one", "a")
+    answer = await client.post("/threads/t/copy", json=body)
+    assert (answer.status_code, code(answer)) == (400, "invalid_input")
+    assert len((await client.get("/threads")).json()["threads"]) == 1
+
+
+@pytest.mark.kept_tables
+async def test_reading_makes_no_tables(client: httpx.AsyncClient, run_sql: Any, database: str) -> None:
+    assert (await client.get("/threads")).json() == {"threads": [], "cursor": None}
+    assert (await client.get("/threads/t")).status_code == 404
+    assert (await client.get("/threads/t/history")).json() == {"checkpoints": [], "cursor": None}
+    assert (await client.get("/threads/t/metadata")).status_code == 404
+    assert (await client.get("/search", params={"q": "hello"})).json() == {"hits": []}
+    assert (await client.get("/metadata", params={"key": "k", "value": "v"})).json() == {"checkpoints": []}
+    assert (await client.post("/threads/t/copy", json={"to": "u"})).status_code == 404
+    assert run_sql("SHOW TABLES FROM " + database) == ()
+
+
+async def test_damage_in_one_thread_breaks_no_list(
+    client: httpx.AsyncClient, run_sql: Any, database: str, make_config: MakeConfig
+) -> None:
+    await save(client, "sound", "c", "a", metadata={"k": "v"})
+    await save(client, "damaged", "c", "a", metadata={"k": "v"})
+    run_sql(f"UPDATE {database}.locus_checkpoints SET metadata = %s WHERE thread_id = 'damaged'", "[1]")
+    listed = (await client.get("/threads")).json()["threads"]
+    assert {thread["thread_id"]: thread["damage"] is None for thread in listed} == {"sound": True, "damaged": False}
+    answer = await client.get("/threads/damaged/metadata")
+    assert (answer.status_code, code(answer)) == (500, "damaged")
+
+
+@pytest.mark.kept_tables
+async def test_threads_of_other_families_are_not_those_of_agents(
+    client: httpx.AsyncClient, make_config: MakeConfig
+) -> None:
+    async with Database(make_config(driver="pymysql")) as shared:
+        await CheckpointStore(shared).save("plain", {"step": 1})
+    assert (await client.get("/threads")).json() == {"threads": [], "cursor": None}

@@ -1,0 +1,186 @@
+"""The JSON API on working memory."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from locus_mysql import Database
+from locus_mysql.working import TaskState, WorkingMemory
+
+from ..conftest import MakeConfig
+from .test_api_threads import ODD_IDS, code
+
+pytestmark = pytest.mark.kept_tables("working")
+
+
+async def done(answer: httpx.Response) -> Any:
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_variables_are_set_read_and_deleted(client: httpx.AsyncClient) -> None:
+    value = {"city": "Bonn", "numbers": [1, 2.5, None], "big": 2**70}
+    assert await done(await client.put("/sessions/s/variables/v", json={"value": value})) == {"ok": True}
+    assert await done(await client.get("/sessions/s/variables/v")) == {"value": value}
+    await done(await client.put("/sessions/s/variables", json={"variables": {"w": None, "x/y": 1}}))
+    assert await done(await client.get("/sessions/s/variables")) == {"variables": {"v": value, "w": None, "x/y": 1}}
+    assert await done(await client.get("/sessions/s/variables/w")) == {"value": None}
+    assert await done(await client.get("/sessions/s/variables/x%2Fy")) == {"value": 1}
+    assert await done(await client.get("/sessions/s/keys", params={"pattern": "?"})) == {"keys": ["v", "w"]}
+    assert await done(await client.delete("/sessions/s/variables/v")) == {"deleted": True}
+    for answer in (await client.delete("/sessions/s/variables/v"), await client.get("/sessions/s/variables/v")):
+        assert (answer.status_code, code(answer)) == (404, "not_found")
+    assert await done(await client.delete("/sessions/s/variables")) == {"deleted": 2}
+    assert await done(await client.delete("/sessions/s/variables")) == {"deleted": 0}
+
+
+async def test_a_variable_may_expire_by_itself(client: httpx.AsyncClient) -> None:
+    await done(await client.put("/sessions/s/variables/v", json={"value": 1, "ttl_seconds": 3600}))
+    await done(await client.put("/sessions/s/variables/w", json={"value": 1}))
+    left = (await done(await client.get("/sessions/s/variables/v/ttl")))["expires_in_s"]
+    assert 0 < left <= 3600
+    assert await done(await client.get("/sessions/s/variables/w/ttl")) == {"expires_in_s": None}
+
+
+async def test_numbers_are_added_to_and_values_compared(client: httpx.AsyncClient) -> None:
+    assert await done(await client.post("/sessions/s/variables/n/increment", json={})) == {"value": 1}
+    assert await done(await client.post("/sessions/s/variables/n/increment", json={"by": -3})) == {"value": -2}
+    place = "/sessions/s/variables/n/compare-and-set"
+    assert await done(await client.post(place, json={"expected": 5, "value": "x"})) == {"set": False}
+    assert await done(await client.post(place, json={"expected": -2, "value": None})) == {"set": True}
+    assert await done(await client.post(place, json={"value": 7})) == {"set": False}
+    assert await done(await client.post(place, json={"expected": None, "value": "y"})) == {"set": True}
+    other = "/sessions/s/variables/m/compare-and-set"
+    assert await done(await client.post(other, json={"value": 7})) == {"set": True}
+    refused = await client.post("/sessions/s/variables/n/increment", json={"by": 1})
+    assert (refused.status_code, code(refused)) == (400, "invalid_input")
+    assert await done(await client.get("/sessions/s/variables/n")) == {"value": "y"}
+
+
+async def test_the_task_state_is_that_of_working_memory(client: httpx.AsyncClient, make_config: MakeConfig) -> None:
+    assert (await client.get("/sessions/s/task")).status_code == 404
+    task = TaskState(task_id="book", total_steps=3, data={"n": 1}).start("begun")
+    put = await client.put("/sessions/s/task", json=task.model_dump(mode="json"))
+    assert await done(put) == {"ok": True}
+    assert TaskState.model_validate(await done(await client.get("/sessions/s/task"))) == task
+    async with Database(make_config(driver="pymysql")) as database:
+        assert await WorkingMemory("s", database).get_task_state() == task
+    impossible = await client.put("/sessions/s/task", json={"task_id": "t", "status": "completed", "progress": 0.4})
+    assert (impossible.status_code, code(impossible)) == (400, "invalid_input")
+    assert await done(await client.delete("/sessions/s/task")) == {"deleted": True}
+    assert (await client.delete("/sessions/s/task")).status_code == 404
+
+
+async def test_notes_are_kept_in_their_order(client: httpx.AsyncClient) -> None:
+    for note in ("one", "two", ""):
+        await done(await client.post("/sessions/s/scratchpad", json={"content": note}))
+    assert await done(await client.get("/sessions/s/scratchpad")) == {"notes": ["one", "two", ""]}
+    assert await done(await client.get("/sessions/s/scratchpad", params={"last": 1})) == {"notes": [""]}
+    assert await done(await client.delete("/sessions/s/scratchpad")) == {"deleted": 3}
+
+
+async def test_a_session_goes_back_to_a_checkpoint_and_forth_again(client: httpx.AsyncClient) -> None:
+    await done(await client.put("/sessions/s/variables/v", json={"value": 1}))
+    made = await done(await client.post("/sessions/s/checkpoints", json={"label": "before"}))
+    await done(await client.put("/sessions/s/variables/v", json={"value": 2}))
+    place = f"/sessions/s/checkpoints/{made['checkpoint_id']}"
+    undo = await done(await client.post(f"{place}/restore"))
+    assert await done(await client.get("/sessions/s/variables/v")) == {"value": 1}
+    await done(await client.post(f"/sessions/s/checkpoints/{undo['undo_id']}/restore"))
+    assert await done(await client.get("/sessions/s/variables/v")) == {"value": 2}
+    listed = (await done(await client.get("/sessions/s/checkpoints")))["checkpoints"]
+    assert [one["label"] for one in listed if one["checkpoint_id"] == made["checkpoint_id"]] == ["before"]
+    assert await done(await client.delete(place)) == {"deleted": True}
+    for answer in (await client.delete(place), await client.post(f"{place}/restore")):
+        assert (answer.status_code, code(answer)) == (404, "not_found")
+
+
+async def test_a_session_tells_what_it_holds_and_ends(client: httpx.AsyncClient) -> None:
+    empty = {"keys": 0, "size_bytes": 0, "scratchpad_entries": 0, "checkpoints": 0, "expires_in_s": None}
+    assert await done(await client.get("/sessions/s")) == empty
+    await done(await client.put("/sessions/s/variables/v", json={"value": 1}, params={"session_ttl_seconds": "3600"}))
+    held = await done(await client.get("/sessions/s"))
+    assert (held["keys"], held["size_bytes"]) == (1, 2)
+    assert 0 < held["expires_in_s"] <= 4050  # it is kept for an eighth longer
+    assert await done(await client.post("/sessions/s/touch", json={"ttl_seconds": 60})) == {"touched": True}
+    assert (await done(await client.get("/sessions/s")))["expires_in_s"] <= 67.5
+    assert await done(await client.delete("/sessions/s")) == {"deleted": True}
+    assert (await client.delete("/sessions/s")).status_code == 404
+    assert await done(await client.post("/sessions/s/touch", json={})) == {"touched": False}
+    assert await done(await client.get("/sessions/s")) == empty
+
+
+async def test_reading_does_not_prolong_a_session(client: httpx.AsyncClient, run_sql: Any, database: str) -> None:
+    params = {"session_ttl_seconds": "3600"}
+    await done(await client.put("/sessions/s/variables/v", json={"value": 1}, params=params))
+    expires = f"SELECT expires_at FROM {database}.locus_working_sessions"
+    before = run_sql(expires)
+    for path in ("", "/variables", "/variables/v", "/keys", "/scratchpad", "/checkpoints", "/variables/v/ttl"):
+        await done(await client.get(f"/sessions/s{path}"))
+    assert run_sql(expires) == before
+
+
+async def test_a_full_session_refuses_more(client: httpx.AsyncClient) -> None:
+    answer = await client.put("/sessions/s/variables/v", json={"value": "x" * 1_048_577})
+    assert (answer.status_code, code(answer)) == (409, "capacity_exceeded")
+    assert (await done(await client.get("/sessions/s")))["keys"] == 0
+
+
+async def test_any_session_id_and_key_survive_in_a_path(client: httpx.AsyncClient) -> None:
+    for number, odd in enumerate(ODD_IDS):
+        place = f"/sessions/{quote(odd, safe='')}/variables/{quote(odd, safe='')}"
+        await done(await client.put(place, json={"value": number}))
+    for number, odd in enumerate(ODD_IDS):
+        assert await done(await client.get(f"/sessions/{quote(odd, safe='')}/variables")) == {
+            "variables": {odd: number}
+        }
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PUT", "/sessions/s/variables/v", {}),
+        ("PUT", "/sessions/s/variables/v", {"value": 1, "ttl_seconds": 0}),
+        ("PUT", "/sessions/s/variables/v", {"value": 1, "ttl_seconds": "1"}),
+        ("PUT", "/sessions/s/variables/v", {"value": 1, "more": 1}),
+        ("PUT", "/sessions/s/variables/v?session_ttl_seconds=0", {"value": 1}),
+        ("PUT", "/sessions/s/variables/v?session_ttl_seconds=nan", {"value": 1}),
+        ("PUT", f"/sessions/{'s' * 513}/variables/v", {"value": 1}),
+        ("PUT", f"/sessions/s/variables/{'v' * 513}", {"value": 1}),
+        ("PUT", "/sessions/s/variables/v%00", {"value": 1}),
+        ("PUT", "/sessions/s/variables", {"variables": []}),
+        ("PUT", "/sessions/s/variables", {"variables": {"": 1}}),
+        ("PUT", "/sessions/s/variables", {"variables": {"v" * 513: 1}}),
+        ("PUT", "/sessions/s/variables", {"variables": {str(n): n for n in range(1_001)}}),
+        ("POST", "/sessions/s/variables/v/increment", {"by": 2**63}),
+        ("POST", "/sessions/s/variables/v/increment", {"by": 1.5}),
+        ("POST", "/sessions/s/variables/v/increment", {"by": True}),
+        ("POST", "/sessions/s/variables/v/compare-and-set", {"expected": 1}),
+        ("POST", "/sessions/s/scratchpad", {"content": 1}),
+        ("POST", "/sessions/s/checkpoints", {"label": "x" * 1_001}),
+        ("PUT", "/sessions/s/task", {"task_id": ""}),
+        ("PUT", "/sessions/s/task", {"task_id": "t", "started_at": "2026-01-01T00:00:00"}),
+        ("POST", "/sessions/s/touch", {"ttl_seconds": -1}),
+    ],
+)
+async def test_bad_input_is_refused_and_nothing_is_written(
+    client: httpx.AsyncClient, run_sql: Any, database: str, method: str, path: str, body: Any
+) -> None:
+    answer = await client.request(method, path, json=body)
+    assert (answer.status_code, code(answer)) == (400, "invalid_input")
+    assert run_sql(f"SELECT COUNT(*) FROM {database}.locus_working_sessions") == ((0,),)
+
+
+@pytest.mark.kept_tables
+async def test_reading_makes_no_tables(client: httpx.AsyncClient, run_sql: Any, database: str) -> None:
+    for path in ("", "/variables", "/keys", "/scratchpad", "/checkpoints", "/variables/v/ttl"):
+        await done(await client.get(f"/sessions/s{path}"))
+    for method, path in (("GET", "/task"), ("GET", "/variables/v"), ("DELETE", ""), ("DELETE", "/variables/v")):
+        assert (await client.request(method, f"/sessions/s{path}")).status_code == 404
+    assert run_sql(f"SHOW TABLES FROM {database}") == ()
+    await done(await client.put("/sessions/s/variables/v", json={"value": 1}))
+    assert await done(await client.get("/sessions/s/variables/v")) == {"value": 1}
