@@ -38,7 +38,7 @@ from .workloads import of_size
 #: Written to a page of its own, of this name.
 PAGE = "copying"
 
-THREADS, QUICK_THREADS = 100, 8
+THREADS, QUICK_THREADS = 40, 8
 ROUNDS, QUICK_ROUNDS = 5, 1
 MESSAGES, CHECKPOINTS = 20, 10
 AT_ONCE = 4
