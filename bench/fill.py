@@ -33,7 +33,7 @@ DAYS_OLD = 60
 CHANNELS = ("mail", "telephone")
 
 #: The key under which the package indexes a pair whose name and value are these SQL texts; see `pairs`.
-_PAIR_KEY = "CAST(CONV(LEFT(SHA2(CONCAT('[\"', {name}, '\",', {value}, ']'), 256), 16), 16, 10) AS UNSIGNED)"
+PAIR_KEY = "CAST(CONV(LEFT(SHA2(CONCAT('[\"', {name}, '\",', {value}, ']'), 256), 16), 16, 10) AS UNSIGNED)"
 
 
 async def save_conversations(config: MySQLConfig, first: int, conversations: int, words: int = 12) -> None:
@@ -145,8 +145,8 @@ class Copier:
         if column == "metadata":
             return f"CONCAT('{{\"channel\":\"', {channel}, '\",\"ticket\":', {ticket}, '}}')"
         if column == "metadata_keys":
-            channel_key = _PAIR_KEY.format(name="'channel'", value=f"CONCAT('\"', {channel}, '\"')")
-            ticket_key = _PAIR_KEY.format(name="'ticket'", value=ticket)
+            channel_key = PAIR_KEY.format(name="'channel'", value=f"CONCAT('\"', {channel}, '\"')")
+            ticket_key = PAIR_KEY.format(name="'ticket'", value=ticket)
             keys = f"JSON_ARRAY(LEAST({channel_key}, {ticket_key}), GREATEST({channel_key}, {ticket_key}))"
             return f"IF(o.metadata IS NULL, NULL, {keys})"
         if kind == "datetime":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, cast
 
@@ -16,6 +17,7 @@ from ..database.arguments import (
 from ..database.matching import contains
 from ..database.pairs import lookup_keys
 from ..database.words import parts_of
+from ..drivers.interface import Row
 from ..engine.operation import Batch, Operation
 from ..errors import InvalidInput, PrivilegeMissing, ReadOnlyServer
 from .base import OperationsBase
@@ -146,18 +148,7 @@ class QueryOperations(OperationsBase):
                 (found,) = yield Batch.query(find)
         except (ReadOnlyServer, PrivilegeMissing):  # a replica, say: what the primary has indexed by now is found
             (found,) = yield Batch.query(find)
-        hits: dict[tuple[str, str], SearchHit] = {}
-        for thread_id, checkpoint_id, created_at, score, text in found.rows:
-            place = cast(str, thread_id), cast(str, checkpoint_id)
-            if place not in hits and len(hits) < limit:
-                hits[place] = SearchHit(
-                    thread_id=place[0],
-                    checkpoint_id=place[1],
-                    score=float(cast(float, score)),
-                    snippet=snippet(cast(str, text), query),
-                    created_at=aware(created_at),
-                )
-        return list(hits.values())
+        return hits_of(found.rows, query, limit)
 
     def list_with_metadata(self, tenant: str, limit: int = 100) -> Operation[list[CheckpointInfo]]:
         """The newest checkpoint of each thread, most recently saved first. One round trip."""
@@ -198,6 +189,22 @@ class QueryOperations(OperationsBase):
         name = check_text(key, "Metadata key")
         encode_metadata({name: value})
         return check_limit(limit), json.dumps(lookup_keys(name, value))
+
+
+def hits_of(rows: Iterable[Row], query: str, limit: int) -> list[SearchHit]:
+    """The first hits, each checkpoint once, from rows of thread, id, time, score and text."""
+    hits: dict[tuple[str, str], SearchHit] = {}
+    for thread_id, checkpoint_id, created_at, score, text in rows:
+        place = cast(str, thread_id), cast(str, checkpoint_id)
+        if place not in hits and len(hits) < limit:
+            hits[place] = SearchHit(
+                thread_id=place[0],
+                checkpoint_id=place[1],
+                score=float(cast(float, score)),
+                snippet=snippet(cast(str, text), query),
+                created_at=aware(created_at),
+            )
+    return list(hits.values())
 
 
 def _holds(metadata: dict[str, Any], name: str, value: Any) -> bool:

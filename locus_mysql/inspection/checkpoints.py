@@ -4,29 +4,89 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any, cast
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Self, cast
 
+from ..checkpoints.coding.delta import outline
+from ..checkpoints.querying import hits_of
 from ..checkpoints.records import checkpoint_info, decode_state_text
 from ..checkpoints.rows import as_sql_time, assemble_rows, aware
 from ..config import MySQLConfig
 from ..database.arguments import check_checkpoint_id, check_limit, check_text, check_thread_id, encode_metadata
 from ..database.matching import contains
 from ..database.pairs import lookup_keys
+from ..database.words import parts_of
 from ..dialect import Statement
 from ..dialect.checkpoints.dialect import CheckpointDialect
+from ..dialect.checkpoints.looking import Place, Step
 from ..dialect.checkpoints.tables import Kind
 from ..drivers.interface import Row
 from ..engine.operation import Batch, Operation
-from ..errors import CorruptCheckpoint, InvalidInput
+from ..errors import CorruptCheckpoint, InvalidInput, SchemaMismatch
 from .conversation import messages_of
 from .cursors import from_cursor, to_cursor
+from .measuring import statistics_of
 from .records import CheckpointRow, Hit, Page, StateView, Statistics, Tagged, ThreadRow, Turn
 from .sources import Wanted
 
+#: Entries of a page, at most.
+PAGE_LIMIT = 1_000
+
 #: Threads that one page looks at, at most: by ids and times alone; where their newest metadata is read as well; and
 #: where all that they take is summed up.
-STEP, STEP_BY_METADATA, STEP_BY_SIZE = 50_000, 2_000, 1_000
+STEP, STEP_BY_METADATA, STEP_BY_SIZE = 50_000, 3_000, 2_000
+
+#: Threads or checkpoints that one page takes from an index and sorts, at most.
+CANDIDATES = 3_000
+
+
+#: Of a state's small fields, so many bytes are read for a chart.
+HEAD_BYTES = 16_384
+
+#: Rows that wait to be indexed, at which a search looks.
+WAITING_ROWS = 2_000
+
+#: Of a pair of metadata that very many checkpoints have, those are found that are among so many newest checkpoints of
+#: so many threads saved last.
+LATELY_CHECKPOINTS, LATELY_THREADS = 20, 1_000
+
+#: Where states say numbers that a chart shows.
+CONFIDENCE = ("confidence",)
+TOKENS = ("total_tokens_used", "total_tokens", "tokens")
+ITERATIONS = ("iteration", "iterations", "step")
+
+#: A time from before or after is as good as these: the server knows fewer times than Python.
+_FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class _Filters:
+    """Which threads of a step fit; None where all do."""
+
+    pattern: str | None = None
+    keys: str | None = None
+    min_bytes: int | None = None
+
+    @classmethod
+    def of(cls, wanted: Wanted) -> Self:
+        """As they are asked of the server."""
+        pattern = check_text(wanted.pattern, "Pattern")
+        keys = None
+        if wanted.metadata is not None:
+            keys = _lookup_keys(*wanted.metadata)
+        if wanted.min_bytes is not None:
+            check_limit(wanted.min_bytes, "min_bytes")
+        return cls(pattern if pattern.strip("*") or not pattern else None, keys, wanted.min_bytes)
+
+    @property
+    def step(self) -> int:
+        """How many threads a walk comes by."""
+        if self.min_bytes is not None:
+            return STEP_BY_SIZE
+        if self.keys is not None:
+            return STEP_BY_METADATA
+        return STEP if self.pattern is not None else 1
 
 
 class CheckpointThreads:
@@ -45,53 +105,73 @@ class CheckpointThreads:
         self._tenant = config.tenant
 
     def threads(self, wanted: Wanted, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
-        """See `ThreadSource.threads`. One round trip, in which a bounded number of threads is looked at."""
-        limit = check_limit(limit, least=1)
-        pattern = None if check_text(wanted.pattern, "Pattern").strip("*") == "" else wanted.pattern
-        behind = None if cursor is None else cast("tuple[str, str]", tuple(from_cursor(cursor, str, str)))
-        keys = None
-        if wanted.metadata is not None:
-            keys = _lookup_keys(*wanted.metadata)
-        size = limit + 1
-        if wanted.min_bytes is not None:
-            size = max(size, STEP_BY_SIZE)
-        elif keys is not None:
-            size = max(size, STEP_BY_METADATA)
-        elif pattern is not None:
-            size = max(size, STEP)
-        since, until = _sql_time(wanted.saved_after), _sql_time(wanted.saved_before)
-        step = self.sql.looking.step(self._tenant, behind, since, until, size)
+        """See `ThreadSource.threads`. One round trip, a second one where more fit the filter than are sorted at once.
+
+        A filter that an index serves is tried by that index first. If it has too many candidates, they are not all that
+        rare, and so a walk from the newest thread on comes by some of them soon. The cursor tells that it is a walk.
+        """
+        limit = min(check_limit(limit, least=1), PAGE_LIMIT)
+        filters = _Filters.of(wanted)
+        behind, walks = None, False
+        if cursor is not None:
+            walks, saved_at, last_id = from_cursor(cursor, bool, datetime, str)
+            behind = as_sql_time(saved_at), last_id
+        place = Place(behind, _sql_time(wanted.saved_after), _sql_time(wanted.saved_before))
+        if not walks and (candidates := self._candidates(filters, place)) is not None:
+            rows, _, looked_at = yield from self._look(candidates, filters, limit)
+            if looked_at <= CANDIDATES:
+                return self._page(rows, wanted, rows[-1] if len(rows) == limit else None, walks=False)
+        size = max(limit + 1, filters.step)
+        step = self.sql.looking.walk(self._tenant, place, size)
+        rows, end, looked_at = yield from self._look(step, filters, limit)
+        if len(rows) < limit:
+            last = end if looked_at == size else None
+        else:
+            last = None if rows[-1][0] == end[0] and looked_at < size else rows[-1]
+        return self._page(rows, wanted, last, walks=True)
+
+    def _candidates(self, filters: _Filters, place: Place) -> Step | None:
+        """The threads that an index gives for the filters; None if none serves."""
+        looking = self.sql.looking
+        if filters.pattern is not None and not filters.pattern.startswith(("*", "?")):
+            return looking.beginning(self._tenant, filters.pattern, place, CANDIDATES)
+        if filters.keys is not None:
+            return looking.having(self._tenant, filters.keys, place, CANDIDATES)
+        return None
+
+    def _look(self, step: Step, filters: _Filters, limit: int) -> Operation[tuple[list[Row], Row, int]]:
+        """The first threads of a step that fit, newest first; the step's last; and at how many it looked."""
         (found,) = yield Batch.query(
             self.sql.looking.threads(
-                self._tenant, step, pattern=pattern, keys=keys, min_bytes=wanted.min_bytes, limit=limit
+                self._tenant,
+                step,
+                pattern=filters.pattern,
+                keys=filters.keys,
+                min_bytes=filters.min_bytes,
+                limit=limit,
             )
         )
-        if not found.rows:
-            return Page(())
         end = next(row for row in found.rows if row[1] is None)
         rows = sorted((row for row in found.rows if row is not end), key=lambda row: (row[2], row[0]), reverse=True)
+        return rows, end, cast(int, end[5])
+
+    def _page(self, rows: Sequence[Row], wanted: Wanted, last: Row | None, *, walks: bool) -> Page[ThreadRow]:
+        """The threads of these rows, with a cursor behind the last one."""
         items = [self._thread_row(row) for row in rows]
-        if wanted.metadata is not None:
+        if wanted.metadata is not None:  # the keys are hashes
             items = [item for item in items if _holds(item.metadata, *wanted.metadata)]
-        last = None
-        if len(rows) == limit:
-            last = rows[-1]
-            if last[0] == end[0] and cast(int, end[5]) < size:
-                last = None
-        elif cast(int, end[5]) == size:
-            last = end
-        return Page(items, None if last is None else to_cursor(_stamp(last[2]), cast(str, last[0])))
+        return Page(items, None if last is None else to_cursor(walks, aware(last[2]), cast(str, last[0])))
 
     def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
         """See `ThreadSource.thread`. One round trip."""
-        one = self.sql.looking.one(self._tenant, check_thread_id(thread_id))
-        (found,) = yield Batch.query(self.sql.looking.threads(self._tenant, one, limit=1))
-        return self._thread_row(found.rows[0]) if len(found.rows) > 1 else None
+        these = self.sql.looking.these(self._tenant, [check_thread_id(thread_id)])
+        rows, _, _ = yield from self._look(these, _Filters(), 1)
+        return self._thread_row(rows[0]) if rows else None
 
     def history(self, thread_id: str, limit: int, cursor: str | None) -> Operation[Page[CheckpointRow]]:
         """See `ThreadSource.history`. One round trip."""
         check_thread_id(thread_id)
-        limit = check_limit(limit, least=1)
+        limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         before = None if cursor is None else cast(int, from_cursor(cursor, int)[0])
         (found,) = yield Batch.query(self.sql.looking.history(self._tenant, thread_id, before, limit + 1))
         items = [_checkpoint_row(thread_id, row[1:]) for row in found.rows[:limit]]
@@ -119,24 +199,62 @@ class CheckpointThreads:
         return StateView(self.family, thread_id, checkpoint, messages_of(state), state)
 
     def turns(self, thread_id: str, limit: int) -> Operation[list[Turn]]:
-        """See `ThreadSource.turns`."""
-        raise NotImplementedError
-        yield
+        """See `ThreadSource.turns`. One round trip, that brings the beginnings of rows."""
+        check_thread_id(thread_id)
+        limit = min(check_limit(limit), PAGE_LIMIT)
+        (found,) = yield Batch.query(self.sql.looking.beginnings(self._tenant, thread_id, HEAD_BYTES, limit))
+        return [_turn(row) for row in reversed(found.rows)]
 
     def search(self, query: str, limit: int) -> Operation[list[Hit]]:
-        """See `ThreadSource.search`."""
-        raise NotImplementedError
-        yield
+        """See `ThreadSource.search`. One round trip. Text that no writer has indexed yet is looked through as it is."""
+        query = check_text(query, "Query").replace("*", " ")  # see `QueryOperations.search`
+        limit = min(check_limit(limit), PAGE_LIMIT)
+        parts = parts_of(query)
+        texts = [text for part in parts if (text := part.strip('" '))]
+        if not texts or not limit:
+            return []
+        find = self.sql.queries.search(self._tenant, query, parts, limit * 4 + 20)
+        waiting = self.sql.looking.waiting(self._tenant, texts, WAITING_ROWS, limit)
+        try:
+            found, unindexed = yield Batch((find, waiting), atomic=False, feeds_no_save=True)
+        except SchemaMismatch as error:
+            raise InvalidInput(
+                f"The words of {self.family} cannot be searched: their tables have no full-text index. Metadata can."
+            ) from error
+        rows = sorted([*found.rows, *unindexed.rows], key=lambda row: (row[3], row[2]), reverse=True)
+        return [
+            Hit(self.family, hit["thread_id"], hit["checkpoint_id"], hit["snippet"], hit["score"], hit["created_at"])
+            for hit in hits_of(rows, query, limit)
+        ]
 
     def by_metadata(self, key: str, value: Any, limit: int) -> Operation[list[Tagged]]:
-        """See `ThreadSource.by_metadata`."""
-        raise NotImplementedError
-        yield
+        """See `ThreadSource.by_metadata`. One round trip; two for a pair that very many checkpoints have."""
+        keys = _lookup_keys(key, value)
+        limit = min(check_limit(limit), PAGE_LIMIT)
+        (found,) = yield Batch.query(self.sql.looking.tagged(self._tenant, keys, CANDIDATES + 1, limit))
+        count = next(cast(int, row[4]) for row in found.rows if row[0] is None)
+        rows = [row for row in found.rows if row[0] is not None]
+        if count > CANDIDATES:
+            step = self.sql.looking.walk(self._tenant, Place(), LATELY_THREADS)
+            (found,) = yield Batch.query(
+                self.sql.looking.tagged_lately(self._tenant, keys, step, LATELY_CHECKPOINTS, limit)
+            )
+            rows = list(found.rows)
+        rows.sort(key=lambda row: cast(datetime, row[3]), reverse=True)
+        tagged = [Tagged(self.family, cast(str, row[0]), _checkpoint_row(cast(str, row[0]), row[1:])) for row in rows]
+        return [one for one in tagged if one.checkpoint.damage or _holds(one.checkpoint.metadata, key, value)]
 
     def statistics(self) -> Operation[Statistics]:
-        """See `ThreadSource.statistics`."""
-        raise NotImplementedError
-        yield
+        """See `ThreadSource.statistics`, and `measuring`."""
+        return (yield from statistics_of(self.family, self.sql, self._tenant, self._rows_of))
+
+    def _rows_of(self, thread_ids: Sequence[str]) -> Operation[list[ThreadRow]]:
+        """These threads, as far as they are there."""
+        if not thread_ids:
+            return []
+        these = self.sql.looking.these(self._tenant, thread_ids)
+        rows, _, _ = yield from self._look(these, _Filters(), len(thread_ids))
+        return [self._thread_row(row) for row in rows]
 
     def markers(self, thread_ids: Sequence[str]) -> Statement:
         """See `ThreadSource.markers`."""
@@ -178,6 +296,33 @@ def _checkpoint_row(thread_id: str, row: Row) -> CheckpointRow:
     )
 
 
+def _turn(row: Row) -> Turn:
+    """Made from a row of id, time and the beginning of the payload."""
+    checkpoint_id, created_at, beginning = row
+    try:
+        head = outline(cast(bytes, beginning)).head
+        fields = {} if head is None else decode_state_text(head, "")
+    except CorruptCheckpoint:
+        fields = {}
+    tokens, iterations = _number(fields, TOKENS), _number(fields, ITERATIONS)
+    return Turn(
+        checkpoint_id=cast(str, checkpoint_id),
+        created_at=aware(created_at),
+        confidence=_number(fields, CONFIDENCE),
+        tokens=None if tokens is None else int(tokens),
+        iterations=None if iterations is None else int(iterations),
+    )
+
+
+def _number(fields: dict[str, Any], names: Sequence[str]) -> float | None:
+    """The first of these fields that is a number."""
+    for name in names:
+        value = fields.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool) and -1e18 < value < 1e18:
+            return value
+    return None
+
+
 def _metadata(row: Row) -> tuple[dict[str, Any], str | None]:
     """The metadata in a row of thread, id, metadata and time; or none, and what is wrong with it."""
     try:
@@ -195,13 +340,10 @@ def _holds(metadata: Any, key: str, value: Any) -> bool:
     return key in metadata and contains(metadata[key], value)
 
 
-def _stamp(value: object) -> str:
-    return as_sql_time(aware(value))
-
-
 def _sql_time(value: datetime | None) -> str | None:
+    """A time that rows are compared with."""
     if value is None:
         return None
     if value.tzinfo is None:
         raise InvalidInput(f"The time {value.isoformat()} has no time zone. Give one, such as tzinfo=UTC.")
-    return as_sql_time(value)
+    return as_sql_time(min(max(value, _FIRST), _LAST))

@@ -1,20 +1,304 @@
-"""Messages in states: recognising conversations, whoever saved them."""
+"""Messages in states: recognising a conversation, whoever saved it. Pure functions; no JSON makes them fail.
+
+Recognised are the messages of Locus, of OpenAI's and Anthropic's interfaces, and LangChain's in each form in which they
+are dumped. Calls of tools are joined with what came of them: with the messages that answer them, by id, and with the
+``tool_executions`` of a Locus state.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
-from .records import Message
+from .records import Message, ToolCall
+
+#: Where states have their messages, the likeliest place first.
+PLACES: Sequence[tuple[str, ...]] = (
+    ("messages",),
+    ("channel_values", "messages"),
+    ("chat_history",),
+    ("history",),
+    ("conversation",),
+)
+
+#: What a text among messages is shown as, and what nobody recognises.
+TEXT_ROLE, UNKNOWN_ROLE = "message", "unknown"
+
+#: What others call the roles; by LangChain's types and classes, by Gemini, and by OpenAI once.
+ROLES: Mapping[str, str] = {
+    "human": "user",
+    "HumanMessage": "user",
+    "HumanMessageChunk": "user",
+    "ai": "assistant",
+    "AIMessage": "assistant",
+    "AIMessageChunk": "assistant",
+    "model": "assistant",
+    "SystemMessage": "system",
+    "SystemMessageChunk": "system",
+    "ToolMessage": "tool",
+    "ToolMessageChunk": "tool",
+    "function": "tool",
+    "FunctionMessage": "tool",
+}
+
+#: The names of roles, by which something is known to be a message that has nothing else of one.
+KNOWN_ROLES = frozenset({"user", "assistant", "system", "tool", "developer", *ROLES})
+
+#: Where a message says when it was said; in its metadata, or beside it.
+TIMES = ("locus_at", "timestamp", "created_at")
+
+#: Numbers that are read as seconds since 1970: the years 2001 to 2286.
+_EPOCH = range(1_000_000_000, 10_000_000_000)
+
+
+def place_of_messages(state: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The keys that lead to the conversation in a state; None if it has none that can be recognised."""
+    for place in PLACES:
+        found: Any = state
+        for key in place:
+            found = found.get(key) if isinstance(found, Mapping) else None
+        if isinstance(found, list) and any(map(_is_message, found)):
+            return place
+    return None
 
 
 def messages_of(state: Mapping[str, Any]) -> Sequence[Message]:
-    """The conversation in a state, oldest first; empty if none can be recognised."""
-    found = state.get("messages")
-    if not isinstance(found, list):
+    """The conversation in a state, oldest first; empty if none can be recognised.
+
+    What stands among its messages and is none is shown as well, in a role of its own, so that nothing is hidden.
+    """
+    place = place_of_messages(state)
+    if place is None:
         return ()
-    return [
-        Message(str(one.get("role", "")), one["content"] if isinstance(one.get("content"), str) else "", None, (), one)
-        for one in found
-        if isinstance(one, dict)
-    ]
+    found: Any = state
+    for key in place:
+        found = found[key]
+    parts = [_part(one) for one in found]
+    _join_results(parts, state.get("tool_executions"))
+    return [part.message() for part in parts]
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call of a tool, before what came of it is known."""
+
+    call_id: str | None
+    name: str
+    arguments: Any
+    result: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """What came of a call."""
+
+    call_id: str | None
+    name: str | None
+    text: str
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A message, and the results in it."""
+
+    role: str
+    text: str
+    at: datetime | None
+    calls: Sequence[_Call]
+    results: Sequence[_Result]
+    raw: Any
+
+    def message(self) -> Message:
+        """As it is shown."""
+        calls = [ToolCall(call.call_id, call.name, call.arguments, call.result, call.error) for call in self.calls]
+        return Message(self.role, self.text, self.at, calls, self.raw)
+
+
+def _is_message(value: Any) -> bool:
+    fields = _fields(value)
+    return fields is not None and (
+        _role(fields) in KNOWN_ROLES or not {"content", "parts", "tool_calls"}.isdisjoint(fields)
+    )
+
+
+def _fields(value: Any) -> Mapping[str, Any] | None:
+    """The fields of what may be a message, taken out of what LangChain wraps around them; None if it has no role."""
+    if not isinstance(value, Mapping):
+        return None
+    inner, named = value, None
+    if isinstance(kwargs := value.get("kwargs"), Mapping) and isinstance(path := value.get("id"), list):
+        inner, named = kwargs, path[-1] if path else None
+    elif isinstance(data := value.get("data"), Mapping) and isinstance(value.get("type"), str):
+        inner, named = data, value["type"]
+    if _role(inner):
+        return inner
+    return {**inner, "type": named} if isinstance(named, str) and named else None
+
+
+def _role(fields: Mapping[str, Any]) -> str:
+    """Who said it, in the words used here; empty if nothing tells."""
+    role = fields.get("role")
+    if isinstance(role, Mapping):  # an enum, as some encoders write it
+        role = role.get("value")
+    if not (isinstance(role, str) and role):
+        role = fields.get("type")
+    return ROLES.get(role, role) if isinstance(role, str) else ""
+
+
+def _part(value: Any) -> _Part:
+    fields = _fields(value)
+    if fields is None:
+        if isinstance(value, str):
+            return _Part(TEXT_ROLE, value, None, (), (), value)
+        return _Part(UNKNOWN_ROLE, "", None, (), (), value)
+    content = fields.get("content")
+    if content is None:
+        content = fields.get("parts", fields.get("refusal"))
+    blocks = content if isinstance(content, list) else [content]
+    role, text = _role(fields), _text_of(blocks)
+    results = [result for block in blocks if (result := _result_in(block)) is not None]
+    if role == "tool":
+        failed = fields.get("status") == "error" or fields.get("is_error") is True
+        results.append(_Result(_text(fields.get("tool_call_id")), _text(fields.get("name")), text, failed))
+    return _Part(role, text, _time_of(fields), _calls_of(fields, blocks), results, value)
+
+
+def _text_of(blocks: Sequence[Any]) -> str:
+    return "\n".join(text for block in blocks if (text := _text_in(block)))
+
+
+def _text_in(block: Any) -> str:
+    """What a block of a message's content says; of what is no text, what it is."""
+    if isinstance(block, str):
+        return block
+    if isinstance(block, Mapping):
+        if isinstance(text := block.get("text"), str):
+            return text
+        kind = block.get("type")
+        if kind in {"tool_use", "tool_result", "tool_call", "thinking", "reasoning", "redacted_thinking"}:
+            return ""
+        return f"[{kind}]" if isinstance(kind, str) and kind else ""
+    if block is None or isinstance(block, list):
+        return ""
+    return json.dumps(block)
+
+
+def _result_in(block: Any) -> _Result | None:
+    """What a block of content says about a call, as Anthropic has it."""
+    if not isinstance(block, Mapping) or block.get("type") != "tool_result":
+        return None
+    content = block.get("content")
+    text = _text_of(content if isinstance(content, list) else [content])
+    return _Result(_text(block.get("tool_use_id")), None, text, block.get("is_error") is True)
+
+
+def _calls_of(fields: Mapping[str, Any], blocks: Sequence[Any]) -> Sequence[_Call]:
+    """The calls that a message asks for: each once, though some libraries write them twice over."""
+    beside = fields.get("additional_kwargs")
+    found: list[_Call] = []
+    for source in (
+        fields.get("tool_calls"),
+        fields.get("invalid_tool_calls"),
+        [block for block in blocks if isinstance(block, Mapping) and block.get("type") == "tool_use"],
+        beside.get("tool_calls") if isinstance(beside, Mapping) else None,
+        [one] if isinstance(one := fields.get("function_call"), Mapping) else None,
+    ):
+        known = {call.call_id for call in found}
+        calls = [_call(one) for one in source if isinstance(one, Mapping)] if isinstance(source, list) else []
+        found += [call for call in calls if call.call_id not in known or (call.call_id is None and not found)]
+    return found
+
+
+def _call(value: Mapping[str, Any]) -> _Call:
+    function = value.get("function")
+    inner: Mapping[str, Any] = function if isinstance(function, Mapping) else value
+    arguments = next((inner[key] for key in ("arguments", "args", "input") if inner.get(key) is not None), None)
+    if isinstance(malformed := value.get("malformed_arguments"), str):
+        arguments = malformed
+    elif isinstance(arguments, str):
+        arguments = _parsed(arguments)
+    call_id = _text(value.get("id")) or _text(value.get("call_id"))
+    return _Call(call_id, _text(inner.get("name")) or "", arguments, error=_text(value.get("error")))
+
+
+def _parsed(text: str) -> Any:
+    """Arguments that are JSON in a text; the text if they are not."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _join_results(parts: Sequence[_Part], executions: Any) -> None:
+    """Give each call what came of it. Models use ids again, so a result belongs to the last call before it."""
+    called: dict[str, _Call] = {}
+    nameless: list[_Call] = []
+    for part in parts:
+        for result in part.results:
+            call = called.get(result.call_id) if result.call_id else _unanswered(nameless, result.name)
+            if call is not None:
+                call.result, call.error = (None, result.text) if result.failed else (result.text, call.error)
+        for call in part.calls:
+            if call.call_id:
+                called[call.call_id] = call
+            else:
+                nameless.append(call)
+    for execution in _mappings(executions):  # of the last turn: Locus begins anew with each
+        call = called.get(_text(execution.get("tool_call_id")) or "")
+        if call is not None:
+            error = _text(execution.get("error"))
+            said = None if error else call.result
+            returned = execution.get("result")
+            call.result = said if returned is None else _as_text(returned)
+            call.error = error or call.error
+
+
+def _unanswered(calls: Sequence[_Call], name: str | None) -> _Call | None:
+    """The last call without an id that has no result yet, of this name if one is given."""
+    wanted = (call for call in reversed(calls) if call.result is None and name in {None, call.name})
+    return next(wanted, None)
+
+
+def _time_of(fields: Mapping[str, Any]) -> datetime | None:
+    metadata = fields.get("metadata")
+    for places in (metadata, fields):
+        if isinstance(places, Mapping):
+            for name in TIMES:
+                if (moment := _moment(places.get(name))) is not None:
+                    return moment
+    return None
+
+
+def _moment(value: Any) -> datetime | None:
+    """A time that a message is stamped with, in UTC."""
+    try:
+        if isinstance(value, str):
+            moment = datetime.fromisoformat(value)
+            return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        if isinstance(value, int | float) and _EPOCH.start <= value < _EPOCH.stop:
+            return datetime.fromtimestamp(value, UTC)
+    except (ValueError, OverflowError):
+        pass
+    return None
+
+
+def _mappings(value: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(value, list):
+        yield from (one for one in value if isinstance(one, Mapping))
+
+
+def _text(value: Any) -> str | None:
+    """A text that says something; None if it is none."""
+    return value if isinstance(value, str) and value else None
+
+
+def _as_text(value: Any) -> str:
+    try:
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    except (ValueError, RecursionError, TypeError):
+        return repr(value)[:10_000]

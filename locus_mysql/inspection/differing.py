@@ -1,10 +1,160 @@
-"""What changed between two states. Pure."""
+"""What changed between two states: message by message, and field by field. Pure functions.
+
+Two lists are compared by what they have in common (see `aligning`). What is left over in between is told as changed
+where the two sides resemble each other, else as removed and added.
+"""
 
 from __future__ import annotations
 
-from .records import Difference, StateView
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .aligning import key_of, pairs
+from .conversation import place_of_messages
+from .records import Difference, FieldChange, Message, MessageChange, StateView
+
+#: Changes of fields that are told at most.
+FIELDS_LIMIT = 1_000
+
+#: How deep fields are looked into; what is deeper is told as a whole.
+DEPTH_LIMIT = 50
+
+#: Characters of a message by which it is told whether it is another one or the same one changed.
+COMPARED_CHARACTERS = 2_000
+
+#: Of the words, or fields, of two, this share is common if one is the other one changed.
+COMMON_SHARE = 0.5
+
+_WORDS = re.compile(r"\w+")
+_PLAIN_KEY = re.compile(r"[^\W\d][\w-]*")
 
 
 def difference(before: StateView, after: StateView) -> Difference:
-    """What changed from one state of a thread to another."""
-    return Difference(before.thread_id, before.checkpoint, after.checkpoint, (), ())
+    """What changed from one state of a thread to another one."""
+    fields: list[FieldChange] = []
+    cut = False
+    for change in field_changes(_without_messages(before.state), _without_messages(after.state)):
+        if cut := len(fields) == FIELDS_LIMIT:
+            break
+        fields.append(change)
+    messages = message_changes(before.messages, after.messages)
+    return Difference(before.thread_id, before.checkpoint, after.checkpoint, messages, fields, cut)
+
+
+def message_changes(before: Sequence[Message], after: Sequence[Message]) -> list[MessageChange]:
+    """What became of each message, in the order of the conversation."""
+    keys, other_keys = [key_of(message.raw) for message in before], [key_of(message.raw) for message in after]
+    words: dict[int, frozenset[str]] = {}
+
+    def is_changed(place: int, other: int) -> bool:
+        return _is_changed(before[place], after[other], words)
+
+    changes = []
+    for place, other in pairs(keys, other_keys, is_changed):
+        if place is None:
+            changes.append(MessageChange("added", None, None if other is None else after[other]))
+        elif other is None:
+            changes.append(MessageChange("removed", before[place], None))
+        else:
+            same = keys[place] == other_keys[other]
+            changes.append(MessageChange("same" if same else "changed", before[place], after[other]))
+    return changes
+
+
+def field_changes(before: Any, after: Any, path: str = "", depth: int = 0) -> Iterator[FieldChange]:
+    """What became of each field that is not the same, in the order of the state before, new ones last.
+
+    Args:
+        before: A JSON value.
+        after: Another.
+        path: Where they stand.
+        depth: How deep.
+    """
+    if key_of(before) == key_of(after):
+        return
+    if depth < DEPTH_LIMIT and isinstance(before, Mapping) and isinstance(after, Mapping):
+        for name in [*before, *(name for name in after if name not in before)]:
+            place = _under(path, name)
+            if name not in after:
+                yield FieldChange(place, "removed", before[name], None)
+            elif name not in before:
+                yield FieldChange(place, "added", None, after[name])
+            else:
+                yield from field_changes(before[name], after[name], place, depth + 1)
+    elif depth < DEPTH_LIMIT and isinstance(before, list) and isinstance(after, list):
+        yield from _changes_of_list(before, after, path, depth)
+    else:
+        yield FieldChange(path, "changed", before, after)
+
+
+def _changes_of_list(before: Sequence[Any], after: Sequence[Any], path: str, depth: int) -> Iterator[FieldChange]:
+    """Where an item is removed, its place is that in the list before; else it is that in the list after."""
+
+    def is_changed(place: int, other: int) -> bool:
+        return _resembles(before[place], after[other])
+
+    for place, other in pairs(list(map(key_of, before)), list(map(key_of, after)), is_changed):
+        if other is None:
+            yield FieldChange(f"{path}[{place}]", "removed", None if place is None else before[place], None)
+        elif place is None:
+            yield FieldChange(f"{path}[{other}]", "added", None, after[other])
+        else:
+            yield from field_changes(before[place], after[other], f"{path}[{other}]", depth + 1)
+
+
+def _is_changed(before: Message, after: Message, words: dict[int, frozenset[str]]) -> bool:
+    """Whether a message is another one changed, rather than one that has nothing to do with it."""
+    if before.role != after.role:
+        return False
+    one, other = _id_of(before), _id_of(after)
+    if one is not None and other is not None:
+        return one == other
+    one_text, other_text = before.text[:COMPARED_CHARACTERS], after.text[:COMPARED_CHARACTERS]
+    if one_text == other_text or (one_text and other_text.startswith(one_text)):
+        return True
+    for message in (before, after):
+        if id(message) not in words:
+            words[id(message)] = frozenset(_WORDS.findall(message.text[:COMPARED_CHARACTERS].casefold()))
+    return _share(words[id(before)], words[id(after)]) >= COMMON_SHARE
+
+
+def _id_of(message: Message) -> str | None:
+    """The id that a framework gave a message."""
+    found = message.raw.get("id") if isinstance(message.raw, Mapping) else None
+    return found if isinstance(found, str) and found else None
+
+
+def _resembles(before: Any, after: Any) -> bool:
+    """Whether an item of a list is another one changed: an object with fields in common, or a value of its type."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        same = sum(name in after and key_of(before[name]) == key_of(after[name]) for name in before)
+        return same >= COMMON_SHARE * max(len(before), len(after))
+    return isinstance(before, list) == isinstance(after, list) and isinstance(before, Mapping) == isinstance(
+        after, Mapping
+    )
+
+
+def _share(one: frozenset[str], other: frozenset[str]) -> float:
+    whole = len(one | other)
+    return len(one & other) / whole if whole else 0.0
+
+
+def _under(path: str, name: str) -> str:
+    """The path of a field of what stands at a path."""
+    if _PLAIN_KEY.fullmatch(name):
+        return f"{path}.{name}" if path else name
+    return f"{path}[{key_of(name)}]"
+
+
+def _without_messages(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A state without its conversation."""
+    place = place_of_messages(state)
+    return state if place is None else _without(state, place)
+
+
+def _without(state: Mapping[str, Any], place: Sequence[str]) -> Mapping[str, Any]:
+    name, *more = place
+    if not more:
+        return {key: value for key, value in state.items() if key != name}
+    return {key: _without(value, more) if key == name else value for key, value in state.items()}

@@ -5,20 +5,25 @@ Values are shown without LangGraph and without making objects of what is stored;
 
 from __future__ import annotations
 
-import base64
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
+from ..checkpoints.searchable import snippet
 from ..config import MySQLConfig
-from ..database.arguments import check_limit, check_text, check_thread_id
+from ..database.arguments import check_limit, check_text, check_thread_id, encode_metadata
 from ..database.matching import contains
+from ..dialect import Statement
 from ..dialect.versions import VersionDialect
+from ..dialect.versions.looking import Asked, Place
 from ..dialect.versions.threads import LAG_S
 from ..drivers.interface import Row
 from ..engine.operation import Batch, Operation
-from ..errors import InvalidInput
+from ..errors import CorruptCheckpoint, InvalidInput
+from ..memories.arguments import strings_of
 from ..versions import keys
 from ..versions.arguments import check_id
 from ..versions.loading import Loading, aware
@@ -26,173 +31,273 @@ from ..versions.memory import VersionMemory
 from ..versions.records import LoadedVersion, LoadedWrite
 from ..versions.saver import DEFAULT_NAMESPACE
 from ..versions.saver import SURFACE as SAVER
+from ..versions.values import Encoded
 from .conversation import messages_of
+from .cursors import from_cursor, to_cursor
 from .plain import metadata_of, plain
-from .records import CheckpointRow, Day, LargeThread, Page, PendingWrite, StateView, Statistics, ThreadRow
+from .records import (
+    CheckpointRow,
+    Day,
+    Hit,
+    LargeThread,
+    Page,
+    PendingWrite,
+    StateView,
+    Statistics,
+    Tagged,
+    ThreadFamily,
+    ThreadRow,
+    Turn,
+)
+from .sources import Wanted
 
-#: Threads of which a filtered page looks at most at so many; the next page goes on behind them.
-LOOKED_AT = 2_000
+#: Threads of which a filtered page looks at most at so many, so many at a time; the next page goes on behind them.
+LOOKED_AT, AT_ONCE = 2_000, 200
+
+#: Threads among whose ids a page looks for a pattern that begins with a wildcard.
+STEP = 50_000
+
+#: Threads whose newest states a search looks through.
+SEARCHED = 200
+
+#: States that are read at a time where only numbers of them are wanted.
+STATES_AT_ONCE = 20
 
 #: Days, and large threads, that statistics tell of.
-DAYS, LARGEST = 30, 20
+DAYS, LARGEST = 30, 10
+
+#: Threads by which they tell, roughly, where there are more.
+SAMPLE = 2_500
 
 _LEAST_LIFE = timedelta(hours=1)
 
 #: The namespace of a graph itself; those of its subgraphs have names.
 _ROOT = ""
 
+#: A word, not a part of one.
+_WORD = r"(?<!\w){}(?!\w)"
 
-class Graphs:
-    """Looks at the threads of the family ``versions``.
+_NOTHING = Encoded("null", b"")
+
+
+class GraphThreads:
+    """The threads of the family ``versions``, of one tenant: a `ThreadSource`.
 
     Args:
         config: The options.
     """
 
+    family: ThreadFamily = "versions"
+
     def __init__(self, config: MySQLConfig) -> None:
         self.sql = VersionDialect(config.table_prefix)
         self.schema = self.sql.schema
+        self._tenant = config.tenant
         self._loading = Loading(self.sql, VersionMemory(0))
 
-    def threads(
-        self,
-        tenant: str,
-        *,
-        limit: int = 50,
-        cursor: str | None = None,
-        pattern: str = "*",
-        metadata: tuple[str, Any] | None = None,
-        min_bytes: int | None = None,
-        saved_after: datetime | None = None,
-        saved_before: datetime | None = None,
-    ) -> Operation[Page[ThreadRow]]:
-        """Threads, newest first. One round trip, unless few of those looked at fit a filter.
-
-        Args:
-            tenant: Whose.
-            limit: At most this many.
-            cursor: Where the page before ended.
-            pattern: A glob.
-            metadata: A pair that the newest checkpoint's metadata must hold.
-            min_bytes: Only threads of at least this size.
-            saved_after: Only threads last saved then or later.
-            saved_before: Only threads last saved earlier.
-        """
+    def threads(self, wanted: Wanted, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
+        """See `ThreadSource.threads`. One round trip, unless few of those looked at fit a filter."""
         limit = check_limit(limit, least=1)
-        check_text(pattern, "Pattern")
-        behind = None if cursor is None else _behind(cursor)
-        since = None if saved_after is None else _time(saved_after - timedelta(seconds=LAG_S))
-        until = None if saved_before is None else _time(saved_before)
-        root = keys.ns_key(_ROOT)
-        found: list[ThreadRow] = []
-        looked_at = 0
+        asked = Asked(
+            check_text(wanted.pattern, "Pattern").replace("**", "*"),
+            None if cursor is None else _behind(cursor),
+            None if wanted.saved_after is None else _time(wanted.saved_after - timedelta(seconds=LAG_S)),
+            None if wanted.saved_before is None else _time(wanted.saved_before),
+        )
+        end: Place | None = None
+        if asked.pattern.startswith(("*", "?")) and asked.pattern != "*":  # no index helps: a bounded part is looked at
+            (found,) = yield Batch.query(self.sql.looking.end(self._tenant, asked, STEP))
+            end = _place(found.rows[0]) if found.rows else None
+        filtered = wanted.metadata is not None or wanted.min_bytes is not None
+        threads: list[ThreadRow] = []
+        looked_at, size = 0, limit
         while True:
-            wanted = limit - len(found)
-            filtered = metadata is not None or min_bytes is not None
-            size = min(max(wanted, 200), LOOKED_AT) if filtered and looked_at else wanted
-            (page,) = yield Batch.query(self.sql.looking.threads(tenant, root, size, pattern, behind, since, until))
+            (page,) = yield Batch.query(self.sql.looking.threads(self._tenant, keys.ns_key(_ROOT), size, asked, end))
             looked_at += len(page.rows)
             for row in page.rows:
-                if len(found) == limit:
-                    break
-                behind = str(row[2]), cast(str, row[0])
+                asked = replace(asked, behind=(str(row[2]), cast(str, row[0])))
                 thread = _thread(row)
-                if _fits(thread, metadata, min_bytes, saved_after, saved_before):
-                    found.append(thread)
+                if _fits(thread, wanted):
+                    threads.append(thread)
+                    if len(threads) == limit:
+                        break
             else:
                 if len(page.rows) < size:
-                    behind = None
-            if behind is None or len(found) == limit or looked_at >= LOOKED_AT:
+                    asked = replace(asked, behind=end)
+                    break
+            if len(threads) == limit or looked_at >= LOOKED_AT:
                 break
-        found.sort(key=lambda thread: (thread.updated_at, thread.thread_id), reverse=True)
-        return Page(found, None if behind is None else _cursor(*behind))
+            size = max(limit - len(threads), AT_ONCE) if filtered else limit - len(threads)
+        threads.sort(key=lambda thread: (thread.updated_at, thread.thread_id), reverse=True)
+        return Page(threads, None if asked.behind is None else to_cursor(*asked.behind))
 
-    def thread(self, tenant: str, thread_id: str) -> Operation[ThreadRow | None]:
-        """One thread; None if there is none. One round trip."""
+    def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
+        """See `ThreadSource.thread`. One round trip."""
         check_thread_id(thread_id)
-        (found,) = yield Batch.of(self.sql.looking.thread(tenant, keys.ns_key(_ROOT), thread_id))
+        (found,) = yield Batch.query(self.sql.looking.thread(self._tenant, keys.ns_key(_ROOT), thread_id))
         return _thread(found.rows[0]) if found.rows else None
 
-    def history(
-        self, tenant: str, thread_id: str, *, limit: int = 200, cursor: str | None = None
-    ) -> Operation[Page[CheckpointRow]]:
-        """A thread's checkpoints in all namespaces, the last one first. One round trip."""
+    def history(self, thread_id: str, limit: int, cursor: str | None) -> Operation[Page[CheckpointRow]]:
+        """See `ThreadSource.history`; of all namespaces. One round trip."""
         check_thread_id(thread_id)
         limit = check_limit(limit, least=1)
-        before = None if cursor is None else _seq(cursor)
-        (found,) = yield Batch.of(self.sql.looking.history(tenant, thread_id, limit, before))
+        before = None if cursor is None else int(from_cursor(cursor, int)[0])
+        (found,) = yield Batch.query(self.sql.looking.history(self._tenant, thread_id, limit + 1, before))
         rows = found.rows
-        return Page([_checkpoint(row) for row in rows], str(rows[-1][0]) if len(rows) == limit else None)
+        items = [_checkpoint(row) for row in rows[:limit]]
+        return Page(items, to_cursor(cast(int, rows[limit - 1][0])) if len(rows) > limit else None)
 
     def state(
-        self, tenant: str, thread_id: str, checkpoint_id: str | None = None, *, namespace: str = ""
+        self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None
     ) -> Operation[StateView | None]:
-        """A state as it was at a checkpoint, or at the newest of a namespace; None if there is none. Two round trips.
+        """See `ThreadSource.state`. Two round trips.
 
-        Without a namespace, the one of savers that name it ``default`` is looked at as well.
-
-        Raises:
-            CorruptCheckpoint: It is damaged.
+        Without a namespace, that of savers which call it ``default`` is looked at as well.
         """
         check_thread_id(thread_id)
         if checkpoint_id is not None:
             check_id(checkpoint_id, "Checkpoint id")
-        version, ns = None, namespace
         for ns in (namespace,) if namespace else (_ROOT, DEFAULT_NAMESPACE):
-            version = yield from self._loading.load(tenant, thread_id, ns, checkpoint_id)
-            if version is not None:
-                break
-        if version is None:
-            return None
-        version_key = keys.version_key(ns, version.checkpoint_id)
-        (found,) = yield Batch.of(self.sql.looking.checkpoint(tenant, thread_id, keys.ns_key(ns), version_key))
-        if not found.rows:
-            return None  # it went meanwhile
-        state = {name: plain(encoded) for name, encoded in version.values().items()}
-        return StateView(
-            family="versions",
-            thread_id=thread_id,
-            checkpoint=_checkpoint(found.rows[0]),
-            messages=messages_of(state),
-            state=state,
-            writes=pending(version),
-        )
+            view = yield from self._state(thread_id, checkpoint_id, ns, None if at is None else _time(at))
+            if view is not None:
+                return view
+        return None
 
-    def statistics(self, tenant: str) -> Operation[Statistics]:
-        """What a tenant keeps. Reads every row of the tenant."""
-        results = yield Batch(
-            (
-                *self.sql.looking.totals(tenant),
-                *self.sql.looking.days(tenant, DAYS),
-                self.sql.looking.largest(tenant, LARGEST),
-            ),
-            atomic=False,
-            feeds_no_save=True,
+    def turns(self, thread_id: str, limit: int) -> Operation[list[Turn]]:
+        """See `ThreadSource.turns`; the iterations of a graph are its steps. A round trip for every few states."""
+        check_thread_id(thread_id)
+        limit = check_limit(limit, least=1)
+        turns: list[Turn] = []
+        before: int | None = None
+        while len(turns) < limit:
+            size = min(limit - len(turns), STATES_AT_ONCE)
+            versions, before = yield from self._loading.page(self._tenant, thread_id, size, ns=_ROOT, before_seq=before)
+            turns += [_turn(version) for version in versions]
+            if len(versions) < size:
+                break
+        return turns[::-1]
+
+    def search(self, query: str, limit: int) -> Operation[list[Hit]]:
+        """See `ThreadSource.search`.
+
+        Graphs have no full-text index: what the newest states of the threads saved last hold is looked through, in a
+        round trip for every few of them.
+        """
+        words = [re.compile(_WORD.format(re.escape(word)), re.IGNORECASE) for word in _words(query)]
+        limit = check_limit(limit)
+        if not words or not limit:
+            return []
+        hits: list[Hit] = []
+        (page,) = yield Batch.query(self.sql.threads.list(self._tenant, "*", SEARCHED, 0))
+        for row in page.rows:
+            thread_id = cast(str, row[0])
+            view = yield from self.state(thread_id, None, "", None)
+            if view is None or view.damage is not None:
+                continue
+            text = _text(view)
+            held = [found for word in words if (found := word.search(text))]
+            if held:
+                around = snippet(text, held[0].group())
+                saved = view.checkpoint
+                share = len(held) / len(words)
+                hits.append(Hit(self.family, thread_id, saved.checkpoint_id, around, share, saved.created_at))
+        hits.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
+        return hits[:limit]
+
+    def by_metadata(self, key: str, value: Any, limit: int) -> Operation[list[Tagged]]:
+        """See `ThreadSource.by_metadata`; of the threads saved last, as there is no index of graphs' metadata."""
+        limit = check_limit(limit)
+        encode_metadata({check_text(key, "Metadata key"): value})
+        (found,) = yield Batch.query(
+            self.sql.looking.by_metadata(self._tenant, LOOKED_AT, json.dumps({key: value}), limit)
         )
-        totals, beside, saved, begun, largest = (result.rows for result in results)
-        threads, checkpoints, size_bytes = (_count(value) for value in totals[0])
+        rows = ((cast(str, row[0]), _checkpoint(row)) for row in found.rows)
+        return [
+            Tagged(self.family, thread_id, checkpoint)
+            for thread_id, checkpoint in rows
+            if key in checkpoint.metadata and contains(checkpoint.metadata[key], value)
+        ]
+
+    def statistics(self) -> Operation[Statistics]:
+        """See `ThreadSource.statistics`: exact up to some thousand threads, else from a part of them."""
+        (found,) = yield Batch.query(self.sql.looking.count(self._tenant))
+        count = _count(found.rows[0][0])
+        one_in = max(1, count // SAMPLE)
+        measuring = self.sql.looking.measure(self._tenant, one_in, LARGEST)
+        results = yield Batch(measuring, atomic=False, feeds_no_save=True)
+        saved, begun, beside, largest = (result.rows for result in results)
+        began = {str(day): _count(threads) for day, threads in begun}
+        measured = sum(began.values())
+        threads = measured if one_in == 1 else count
+        scale = threads / measured if measured else 0.0
+        days = [
+            Day(
+                str(day),
+                round(began.get(str(day), 0) * scale),
+                round(_count(checkpoints) * scale),
+                round((_count(own) + _count(parts)) * scale),
+            )
+            for day, checkpoints, own, parts in saved
+        ]
+        ids = [cast(str, row[0]) for row in largest]
+        if one_in > 1:
+            (found,) = yield Batch.query(self.sql.looking.busiest(self._tenant, LARGEST))
+            ids = list(dict.fromkeys([*ids, *(cast(str, row[0]) for row in found.rows)]))
         large = []
-        for row in largest:
-            thread = yield from self.thread(tenant, cast(str, row[0]))
+        for thread_id in ids:
+            thread = yield from self.thread(thread_id)
             if thread is not None:
                 life = max(thread.updated_at - thread.created_at, _LEAST_LIFE)
                 large.append(LargeThread(thread, thread.size_bytes / (life / timedelta(days=1))))
+        large.sort(key=lambda one: one.thread.size_bytes, reverse=True)
+        size_bytes = sum(_count(row[2]) for row in saved) + sum(_count(value) for value in beside[0])
         return Statistics(
-            family="versions",
+            family=self.family,
             threads=threads,
-            checkpoints=checkpoints,
-            size_bytes=size_bytes + sum(_count(value) for value in beside[0]),
+            checkpoints=round(sum(_count(row[1]) for row in saved) * scale),
+            size_bytes=round(size_bytes * scale),
             whole_bytes=None,
-            days=_days(saved, begun),
-            largest=large,
+            days=[day for day in days if day.checkpoints][-DAYS:],
+            largest=large[:LARGEST],
+            sampled=None if one_in == 1 else measured,
         )
 
-    def changed(self, tenant: str, thread_ids: Sequence[str]) -> Operation[dict[str, str]]:
-        """For each thread that is there what is another text after each change of it. One round trip."""
-        if not thread_ids:
-            return {}
-        (found,) = yield Batch.query(self.sql.looking.markers(tenant, thread_ids))
-        return {cast(str, row[0]): str(row[1]) for row in found.rows}
+    def markers(self, thread_ids: Sequence[str]) -> Statement:
+        """See `ThreadSource.markers`."""
+        return self.sql.looking.markers(self._tenant, thread_ids)
+
+    def _state(
+        self, thread_id: str, checkpoint_id: str | None, ns: str, until: str | None
+    ) -> Operation[StateView | None]:
+        version_key = None if checkpoint_id is None else keys.version_key(ns, checkpoint_id)
+        chosen = self.sql.looking.checkpoint(self._tenant, thread_id, keys.ns_key(ns), version_key, until)
+        (found,) = yield Batch.query(chosen)
+        if not found.rows:
+            return None
+        checkpoint = _checkpoint(found.rows[0])
+        state: dict[str, Any] = {}
+        writes: Sequence[PendingWrite] = ()
+        damage = None
+        try:
+            version = yield from self._loading.load(self._tenant, thread_id, ns, checkpoint.checkpoint_id)
+            if version is None:
+                return None  # it went meanwhile
+            writes = pending(version)
+            state = {name: plain(encoded) for name, encoded in version.values().items()}
+        except CorruptCheckpoint as error:
+            damage = f"{error} Delete the checkpoint if none goes on from it."
+        return StateView(self.family, thread_id, checkpoint, messages_of(state), state, writes, damage)
+
+
+def _words(query: str) -> list[str]:
+    return check_text(query, "Query").replace('"', " ").split()
+
+
+def _text(view: StateView) -> str:
+    """What was said in a state, and all other texts of it."""
+    said = [message.text for message in view.messages]
+    rest = {name: value for name, value in view.state.items() if name != "messages" or not said}
+    return "\n".join([*said, *strings_of(rest)])
 
 
 def pending(version: LoadedVersion) -> list[PendingWrite]:
@@ -211,6 +316,7 @@ def _writes(write: LoadedWrite) -> list[PendingWrite]:
 
 def _thread(row: Row) -> ThreadRow:
     thread_id, created_at, updated_at, saved_at, checkpoint_id, metadata, checkpoints, size_bytes = row
+    known, damage = metadata_of(metadata)
     times = [aware(time) for time in (updated_at, saved_at) if time is not None]
     return ThreadRow(
         family="versions",
@@ -220,51 +326,66 @@ def _thread(row: Row) -> ThreadRow:
         checkpoints=_count(checkpoints),
         size_bytes=_count(size_bytes),
         checkpoint_id=cast("str | None", checkpoint_id),
-        metadata=metadata_of(metadata),
+        metadata=known,
+        damage=damage,
     )
 
 
 def _checkpoint(row: Row) -> CheckpointRow:
     _, ns, checkpoint_id, parent_id, created_at, size_bytes, metadata = row
+    known, damage = metadata_of(metadata)
     return CheckpointRow(
         namespace=cast(str, ns),
         checkpoint_id=cast(str, checkpoint_id),
         parent_id=cast("str | None", parent_id),
         created_at=aware(created_at),
         size_bytes=_count(size_bytes),
-        metadata=metadata_of(metadata),
+        metadata=known,
+        damage=damage,
     )
 
 
-def _fits(
-    thread: ThreadRow,
-    metadata: tuple[str, Any] | None,
-    min_bytes: int | None,
-    saved_after: datetime | None,
-    saved_before: datetime | None,
-) -> bool:
+def _fits(thread: ThreadRow, wanted: Wanted) -> bool:
     """Whether a thread fulfils what was asked for."""
-    if min_bytes is not None and thread.size_bytes < min_bytes:
+    if wanted.min_bytes is not None and thread.size_bytes < wanted.min_bytes:
         return False
-    if saved_after is not None and thread.updated_at < saved_after:
+    if wanted.saved_after is not None and thread.updated_at < wanted.saved_after:
         return False
-    if saved_before is not None and thread.updated_at >= saved_before:
+    if wanted.saved_before is not None and thread.updated_at >= wanted.saved_before:
         return False
-    if metadata is None:
+    if wanted.metadata is None:
         return True
-    name, value = metadata
+    name, value = wanted.metadata
     return name in thread.metadata and contains(thread.metadata[name], value)
 
 
-def _days(saved: Sequence[Row], begun: Sequence[Row]) -> list[Day]:
-    """The last days on which something was saved, oldest first."""
-    threads: Mapping[str, int] = {str(day): _count(count) for day, count in begun}
-    days = [Day(str(day), threads.get(str(day), 0), _count(count), _count(size)) for day, count, size in saved]
-    return days[::-1]
+def _turn(version: LoadedVersion) -> Turn:
+    """What a state says in numbers: the tokens that its messages tell of, and the step of the graph."""
+    try:
+        messages = plain(version.values().get("messages", _NOTHING))
+    except CorruptCheckpoint:
+        messages = None
+    used = (
+        [one.get("usage_metadata") for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
+    )
+    tokens = [usage.get("total_tokens") for usage in used if isinstance(usage, dict)]
+    counted = [count for count in tokens if isinstance(count, int) and not isinstance(count, bool)]
+    step = metadata_of(version.metadata)[0].get("step")
+    return Turn(
+        checkpoint_id=version.checkpoint_id,
+        created_at=version.created_at,
+        confidence=None,
+        tokens=sum(counted) if counted else None,
+        iterations=step if isinstance(step, int) else None,
+    )
 
 
 def _count(value: object) -> int:
     return int(cast(int, value))
+
+
+def _place(row: Row) -> Place:
+    return str(row[0]), cast(str, row[1])
 
 
 def _time(value: datetime) -> str:
@@ -278,29 +399,10 @@ def _time(value: datetime) -> str:
     return value.astimezone(UTC).replace(tzinfo=None).isoformat(" ")
 
 
-def _cursor(time: str, thread_id: str) -> str:
-    return base64.urlsafe_b64encode(json.dumps([time, thread_id]).encode()).decode().rstrip("=")
-
-
 def _behind(cursor: str) -> tuple[str, str]:
-    """The time and the id that a cursor tells.
-
-    Raises:
-        InvalidInput: It is none.
-    """
+    """The time and the id that a cursor tells."""
+    time, thread_id = from_cursor(cursor, str, str)
     try:
-        time, thread_id = json.loads(base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)))
-        return datetime.fromisoformat(time).isoformat(" "), str(thread_id)
-    except (ValueError, TypeError):
-        raise InvalidInput("The cursor is not one that this list gave.") from None
-
-
-def _seq(cursor: str) -> int:
-    """The number that a cursor of a history tells.
-
-    Raises:
-        InvalidInput: It is none.
-    """
-    if not cursor.isdecimal() or len(cursor) > 20:
-        raise InvalidInput("The cursor is not one that this history gave.")
-    return int(cursor)
+        return str(datetime.fromisoformat(time)), thread_id
+    except ValueError:
+        raise InvalidInput("The cursor is none that a page of this list ended with. Begin at the first page.") from None

@@ -4,23 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Protocol, Self, TypeVar, Unpack
 
 from pydantic import SecretStr
 
 from ..config import Keywords, MySQLConfig
 from ..database.database import Database, share
+from ..database.driving import drive_awaited
 from ..dialect import Schema
 from ..dialect.schema import describe_all
 from ..engine.operation import Batch, Operation
-from ..errors import InvalidInput, NotFound
+from ..errors import CorruptCheckpoint, InvalidInput, NotFound
+from ..memories.embedding import EmbedFunction, Texts, embed_awaited
+from ..memories.searching import Way
+from ..memories.vectors.scoring import Metric
 from .checkpoints import CheckpointThreads
 from .differing import difference
+from .graphs import GraphThreads
+from .memories import Memories
 from .records import (
     CheckpointRow,
     Difference,
     Hit,
+    ItemHit,
+    ItemRow,
+    ItemView,
+    NamespaceRow,
     Page,
+    SessionRow,
+    SessionView,
     StateView,
     Statistics,
     Tagged,
@@ -28,6 +40,7 @@ from .records import (
     ThreadRow,
     Turn,
 )
+from .sessions import Sessions
 from .sources import ThreadSource, Wanted
 
 T = TypeVar("T")
@@ -40,11 +53,20 @@ class Inspector:
 
     Args:
         where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
+        embed: Embeds the queries of searches in long-term memory; without it, these are by word.
+        dims: The width of its embeddings.
+        metric: As for `MemoryStore`.
         options: Options of `MySQLConfig`; with a `Database`, those of a store, such as ``tenant``.
     """
 
     def __init__(
-        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
+        self,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
+        *,
+        embed: EmbedFunction | None = None,
+        dims: int | None = None,
+        metric: Metric = "cosine",
+        **options: Unpack[Keywords],
     ) -> None:
         self.database, self.config, self._owned = share(where, options)
         #: What there may be of threads, by family.
@@ -52,7 +74,16 @@ class Inspector:
             "agents": CheckpointThreads(self.config, "agents"),
             "dicts": CheckpointThreads(self.config, "dicts"),
             "current": CheckpointThreads(self.config, "current"),
+            "versions": GraphThreads(self.config),
         }
+        self._memories = Memories(self.config, embed=embed, dims=dims, metric=metric)
+        self._embed = embed
+        self._sessions = Sessions(self.config)
+
+    @property
+    def embeds(self) -> bool:
+        """Whether long-term memory can be searched by meaning."""
+        return self._embed is not None
 
     async def families(self) -> list[str]:
         """The families whose tables are there, in a fixed order. One round trip."""
@@ -84,7 +115,7 @@ class Inspector:
 
         Args:
             family: Which threads.
-            limit: At most this many.
+            limit: At most this many, and at most 1,000.
             cursor: Of the page before.
             pattern: A glob of their ids: ``*`` stands for any text, ``?`` for one character, all else for itself.
             metadata: A top-level key, and a value that the metadata of the newest checkpoint contains under it.
@@ -149,28 +180,48 @@ class Inspector:
                 raise NotFound(
                     f"Thread {thread_id!r} has no checkpoint {checkpoint_id!r}. Its history tells which it has."
                 )
+            if view.damage is not None:
+                raise CorruptCheckpoint(view.damage)
             views.append(view)
         return difference(*views)
 
     async def states(self, family: ThreadFamily, thread_id: str, limit: int = 100) -> list[Turn]:
-        """What the newest states of a thread say in numbers, oldest first."""
+        """What the newest states of a thread say in numbers, oldest first.
+
+        Read from the beginnings of the rows, so that many cost little; what is damaged says nothing.
+        """
         source = self._source(family)
         return await self._run(source, source.turns(thread_id, limit))
 
     async def search(self, query: str, *, family: ThreadFamily = "agents", limit: int = 20) -> list[Hit]:
-        """Where words were said, best first."""
+        """Where words were said, best first.
+
+        MySQL ignores words under three letters and its stop words.
+
+        Raises:
+            InvalidInput: The tables have no full-text index.
+        """
         source = self._source(family)
         return await self._run(source, source.search(query, limit))
 
     async def by_metadata(
         self, key: str, value: Any, *, family: ThreadFamily = "agents", limit: int = 50
     ) -> list[Tagged]:
-        """Checkpoints whose metadata contains a value under a top-level key, newest first."""
+        """Checkpoints whose metadata contains a value under a top-level key, newest first.
+
+        Of a pair that more than 3,000 checkpoints have, those that are found are among the 20 newest checkpoints of
+        each of the 1,000 threads saved last.
+        """
         source = self._source(family)
         return await self._run(source, source.by_metadata(key, value, limit))
 
     async def statistics(self, family: ThreadFamily) -> Statistics:
-        """How much there is of a family, and how it grows."""
+        """How much there is of a family, and how it grows.
+
+        Exact up to some thousand threads; of more, all are counted, and the rest is estimated from a sample, as
+        ``sampled`` tells. It takes about a second for a million threads, and reads no payloads but the beginnings of a
+        few hundred.
+        """
         source = self._source(family)
         return await self._run(source, source.statistics())
 
@@ -195,6 +246,63 @@ class Inspector:
             for thread_id, marker in found.rows
         }
 
+    async def namespaces(
+        self, prefix: Sequence[str] = (), *, limit: int = 100, cursor: str | None = None
+    ) -> Page[NamespaceRow]:
+        """Namespaces of long-term memory with items in them, in their order.
+
+        Args:
+            prefix: The first labels; empty for all.
+            limit: At most this many.
+            cursor: Of the page before.
+        """
+        return await self._run(self._memories, self._memories.namespaces(prefix, limit=limit, cursor=cursor))
+
+    async def items(self, namespace: Sequence[str], *, limit: int = 100, cursor: str | None = None) -> Page[ItemRow]:
+        """Items of exactly one namespace of long-term memory, in the order of their keys."""
+        return await self._run(self._memories, self._memories.items(namespace, limit=limit, cursor=cursor))
+
+    async def item(self, namespace: Sequence[str], key: str) -> ItemView | None:
+        """An item of long-term memory; None if it is not there. It is not refreshed by that."""
+        return await self._run(self._memories, self._memories.item(namespace, key))
+
+    async def search_memories(
+        self, query: str, namespace_prefix: Sequence[str] = (), *, limit: int = 20, way: Way | None = None
+    ) -> list[ItemHit]:
+        """Items of a namespace and those below it that a search finds, best first.
+
+        Args:
+            query: What is looked for.
+            namespace_prefix: The first labels; empty for all.
+            limit: At most this many.
+            way: ``word``, ``meaning`` or ``hybrid``; by default by meaning where ``embed`` was given.
+
+        Raises:
+            InvalidInput: By meaning without ``embed``; or by word where the tables have no full-text index.
+        """
+
+        async def answer(step: Texts | Operation[Any]) -> Any:
+            if isinstance(step, Texts):
+                assert self._embed is not None  # noqa: S101 - a search asks for it only where there is one
+                return await embed_awaited(self._embed, step)
+            return await self._run(self._memories, step)
+
+        return await drive_awaited(self._memories.search(query, namespace_prefix, limit=limit, way=way), answer)
+
+    async def sessions(self, *, limit: int = 100, cursor: str | None = None, pattern: str = "*") -> Page[SessionRow]:
+        """Sessions of working memory on MySQL, in the order of their ids.
+
+        Args:
+            limit: At most this many.
+            cursor: Of the page before.
+            pattern: A glob of their ids.
+        """
+        return await self._run(self._sessions, self._sessions.sessions(limit=limit, cursor=cursor, pattern=pattern))
+
+    async def session(self, session_id: str) -> SessionView | None:
+        """All that a session holds; None if it is not there. It is not renewed by that, and its variables not used."""
+        return await self._run(self._sessions, self._sessions.session(session_id))
+
     async def close(self) -> None:
         """Close the connections if this opened them; the next call opens new ones."""
         if self._owned:
@@ -208,7 +316,8 @@ class Inspector:
 
     def _schemas(self) -> dict[str, Schema]:
         """The tables of all families that can be looked at."""
-        return {family: source.schema for family, source in self._threads.items()}
+        threads: dict[str, Schema] = {family: source.schema for family, source in self._threads.items()}
+        return {**threads, "memories": self._memories.schema, "working": self._sessions.schema}
 
     def _source(self, family: ThreadFamily) -> ThreadSource:
         source = self._threads.get(family)
@@ -218,8 +327,16 @@ class Inspector:
             )
         return source
 
-    async def _run(self, source: ThreadSource, operation: Operation[T]) -> T:
+    async def _run(self, source: HasTables, operation: Operation[T]) -> T:
         return await self.database.asynchronous.run(operation, source.schema, "validate")
+
+
+class HasTables(Protocol):
+    """What is looked at."""
+
+    @property
+    def schema(self) -> Schema:
+        """Its tables."""
 
 
 def _asked(batch: Batch) -> Operation[Any]:

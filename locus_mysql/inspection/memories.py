@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,6 +9,7 @@ from typing import Any, cast
 
 from ..config import MySQLConfig
 from ..database.arguments import check_limit
+from ..dialect.memories.dialect import MemoryDialect
 from ..dialect.memories.looking import PREVIEW_CHARACTERS
 from ..dialect.memories.ranges import Range
 from ..drivers.interface import Row
@@ -22,13 +22,14 @@ from ..memories.searching import Way
 from ..memories.store import MemoryProcedures
 from ..memories.vectors.scoring import Metric
 from ..versions.loading import aware
+from .cursors import from_cursor, to_cursor
 from .msgpack import told_bytes
 from .plain import finite, metadata_of
 from .records import ItemHit, ItemRow, ItemView, NamespaceRow, Page
 
 
 class Memories:
-    """Looks at the family ``memories``.
+    """Looks at the long-term memories of one tenant.
 
     Args:
         config: The options.
@@ -45,23 +46,23 @@ class Memories:
         dims: int | None = None,
         metric: Metric = "cosine",
     ) -> None:
-        self.embed = embed
-        self._procedures = MemoryProcedures(config, embed=embed, dims=dims, metric=metric)
-        # Another process of the same config, but for what a search would write first.
-        reading = MemoryProcedures(
+        # Whether there is a full-text index matters to a search only.
+        self.schema = MemoryDialect(config.table_prefix, search=False).schema
+        self._tenant = config.tenant
+        self._searching = MemoryProcedures(config, embed=embed, dims=dims, metric=metric)
+        # The same without what a search writes first: the texts that wait for the index.
+        self._reading = MemoryProcedures(
             config.model_copy(update={"reads": "inspect"}), embed=embed, dims=dims, metric=metric
         )
-        self._reading = reading
-        self._sql = reading.sql
-        self.schema = reading.schema
+        self._sql = self._reading.sql
 
     def namespaces(
-        self, tenant: str, prefix: Sequence[str] = (), *, limit: int = 100, cursor: str | None = None
+        self, prefix: Sequence[str] = (), *, limit: int = 100, cursor: str | None = None
     ) -> Operation[Page[NamespaceRow]]:
         """Namespaces with items in them that begin with some labels, in their order. One round trip."""
         where = Range(path_of(prefix, empty=True, what="Prefix"))
         limit = check_limit(limit, least=1)
-        (found,) = yield Batch.query(self._sql.looking.namespaces(tenant, where, _after(cursor), limit))
+        (found,) = yield Batch.query(self._sql.looking.namespaces(self._tenant, where, _after(cursor), limit))
         rows = [
             NamespaceRow(_labels(path), int(cast(int, items)), int(cast(int, size)), aware(time))
             for path, items, size, time in found.rows
@@ -69,36 +70,36 @@ class Memories:
         return Page(rows, _cursor(found.rows[-1][0]) if len(rows) == limit else None)
 
     def items(
-        self, tenant: str, namespace: Sequence[str], *, limit: int = 100, cursor: str | None = None
+        self, namespace: Sequence[str], *, limit: int = 100, cursor: str | None = None
     ) -> Operation[Page[ItemRow]]:
         """Items of exactly one namespace, in the order of their keys. One round trip."""
         path, limit = path_of(namespace), check_limit(limit, least=1)
-        (found,) = yield Batch.query(self._sql.looking.items(tenant, path, _after(cursor), limit))
+        (found,) = yield Batch.query(self._sql.looking.items(self._tenant, path, _after(cursor), limit))
         return Page(
             [_item(row) for row in found.rows], _cursor(found.rows[-1][1]) if len(found.rows) == limit else None
         )
 
-    def item(self, tenant: str, namespace: Sequence[str], key: str) -> Operation[ItemView | None]:
+    def item(self, namespace: Sequence[str], key: str) -> Operation[ItemView | None]:
         """One item; None if there is none. One round trip; an item that expires is not refreshed."""
-        (found,) = yield Batch.of(self._sql.looking.item(tenant, path_of(namespace), encoded_key(key)))
+        (found,) = yield Batch.of(self._sql.looking.item(self._tenant, path_of(namespace), encoded_key(key)))
         if not found.rows:
             return None
         value, metadata, embeddings, dims = found.rows[0][8:]
+        known, damage = metadata_of(metadata)
         return ItemView(
             item=_item(found.rows[0]),
             value=_value(str(value)),
-            metadata=metadata_of(metadata),
+            metadata=known if damage is None else {"damaged": damage},
             embeddings=int(cast(int, embeddings)),
             dims=None if dims is None else int(cast(int, dims)),
         )
 
     def search(
-        self, tenant: str, query: str, prefix: Sequence[str] = (), *, limit: int = 20, way: Way | None = None
+        self, query: str, prefix: Sequence[str] = (), *, limit: int = 20, way: Way | None = None
     ) -> Procedure[list[ItemHit]]:
         """Items of a namespace and those below it that hold words of a query, or are near to its meaning, best first.
 
         Args:
-            tenant: Whose.
             query: What is looked for.
             prefix: The first labels; empty for all.
             limit: At most this many.
@@ -109,17 +110,10 @@ class Memories:
         """
         limit = check_limit(limit, least=1)
         try:
-            hits = yield from _of(self._procedures, tenant).search(prefix, query=query, limit=limit, way=way)
+            hits = yield from self._searching.search(prefix, query=query, limit=limit, way=way)
         except (ReadOnlyServer, PrivilegeMissing):  # what others have indexed by now is found
-            hits = yield from _of(self._reading, tenant).search(prefix, query=query, limit=limit, way=way)
+            hits = yield from self._reading.search(prefix, query=query, limit=limit, way=way)
         return _hits(hits)
-
-
-def _of(procedures: MemoryProcedures, tenant: str) -> MemoryProcedures:
-    """The same procedures, for a tenant."""
-    if procedures.tenant != tenant:
-        raise InvalidInput("An inspector searches the memories of its own tenant.")
-    return procedures
 
 
 def _hits(hits: Hits) -> list[ItemHit]:
@@ -168,18 +162,15 @@ def _value(text: str) -> Any:
 
 
 def _cursor(place: object) -> str:
-    return base64.urlsafe_b64encode(cast(bytes, place)).decode().rstrip("=")
+    """The cursor of a path or a key, which are bytes."""
+    return to_cursor(cast(bytes, place).hex())
 
 
 def _after(cursor: str | None) -> bytes:
-    """The bytes that a cursor tells.
-
-    Raises:
-        InvalidInput: It is none.
-    """
+    """The path or key that a cursor tells."""
     if cursor is None:
         return b""
     try:
-        return base64.b64decode(cursor.encode() + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        return bytes.fromhex(from_cursor(cursor, str)[0])
     except ValueError:
-        raise InvalidInput("The cursor is not one that this list gave.") from None
+        raise InvalidInput("The cursor is none that a page of this list ended with. Begin at the first page.") from None

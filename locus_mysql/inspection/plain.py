@@ -30,15 +30,17 @@ def plain(encoded: Encoded) -> Any:
     return told_bytes(kind[:60], len(data))
 
 
-def metadata_of(text: object) -> dict[str, Any]:
-    """Metadata of a row; of what cannot be read, what it is."""
+def metadata_of(text: object) -> tuple[dict[str, Any], str | None]:
+    """Metadata of a row, and what is wrong with it: then it is empty."""
     if text is None:
-        return {}
+        return {}, None
     try:
         found = finite(json.loads(str(text)))
     except (ValueError, RecursionError):
         found = None
-    return found if isinstance(found, dict) else {"damaged": told_bytes("metadata", len(str(text)))}
+    if isinstance(found, dict):
+        return found, None
+    return {}, "The metadata is no JSON object; somebody changed it by hand. Save it again, with its metadata."
 
 
 def finite(value: Any) -> Any:

@@ -202,13 +202,23 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What changed between two checkpoints of a thread."""
+    """What changed between two checkpoints of a thread.
+
+    Attributes:
+        thread_id: The thread.
+        before: The first.
+        after: The second.
+        messages: What became of each message, those that stayed the same among them.
+        fields: Which fields changed.
+        cut: Whether more fields changed than are told.
+    """
 
     thread_id: str
     before: CheckpointRow
     after: CheckpointRow
     messages: Sequence[MessageChange]
     fields: Sequence[FieldChange]
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,8 +297,11 @@ class Statistics:
         checkpoints: How many checkpoints they have.
         size_bytes: What they take on the server, indexes left out.
         whole_bytes: What they would take if every checkpoint were stored whole; None if nobody can tell.
-        days: The last days on which something was saved, oldest first.
-        largest: The largest threads.
+        days: Those of the last 30 days on which something was saved, oldest first.
+        largest: The largest threads, largest first. Where there is a sample: of those in it, and of those that were
+            saved to most often.
+        sampled: Of how many threads the checkpoints, the bytes and the days were worked out, so that they are
+            estimates; None if of all. ``whole_bytes`` is an estimate wherever there are more than 200 checkpoints.
     """
 
     family: ThreadFamily
@@ -298,6 +311,7 @@ class Statistics:
     whole_bytes: int | None
     days: Sequence[Day]
     largest: Sequence[LargeThread]
+    sampled: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

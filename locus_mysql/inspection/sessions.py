@@ -14,6 +14,7 @@ from ..dialect.working.template import NOTE, TASK, VARIABLE, SessionKey
 from ..drivers.interface import Row
 from ..engine.operation import Batch, Operation
 from ..versions.loading import aware
+from .cursors import from_cursor, to_cursor
 from .msgpack import told_bytes
 from .plain import finite
 from .records import Page, SessionRow, SessionView
@@ -24,7 +25,7 @@ _MOST_US = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds
 
 
 class Sessions:
-    """Looks at the family ``working``.
+    """Looks at the sessions of one tenant.
 
     Args:
         config: The options.
@@ -33,27 +34,29 @@ class Sessions:
     def __init__(self, config: MySQLConfig) -> None:
         self._sql = WorkingDialect(config.table_prefix)
         self.schema = self._sql.schema
+        self._tenant = config.tenant
 
     def sessions(
-        self, tenant: str, *, limit: int = 100, cursor: str | None = None, pattern: str = "*"
+        self, *, limit: int = 100, cursor: str | None = None, pattern: str = "*"
     ) -> Operation[Page[SessionRow]]:
         """Sessions in the order of their ids. One round trip.
 
         Args:
-            tenant: Whose.
             limit: At most this many.
             cursor: Where the page before ended.
             pattern: A glob of session ids.
         """
         limit = check_limit(limit, least=1)
-        after = "" if cursor is None else check_text(cursor, "Cursor")
-        (found,) = yield Batch.query(self._sql.looking.sessions(tenant, check_text(pattern, "Pattern"), after, limit))
+        after = "" if cursor is None else cast(str, from_cursor(cursor, str)[0])
+        (found,) = yield Batch.query(
+            self._sql.looking.sessions(self._tenant, check_text(pattern, "Pattern"), after, limit)
+        )
         rows = [_session(row) for row in found.rows]
-        return Page(rows, rows[-1].session_id if len(rows) == limit else None)
+        return Page(rows, to_cursor(rows[-1].session_id) if len(rows) == limit else None)
 
-    def session(self, tenant: str, session_id: str) -> Operation[SessionView | None]:
+    def session(self, session_id: str) -> Operation[SessionView | None]:
         """All that a session holds, as it is at one moment; None if there is none, or it has expired."""
-        key = SessionKey(tenant, check_session_id(session_id))
+        key = SessionKey(self._tenant, check_session_id(session_id))
         one, entries, checkpoints = yield Batch(self._sql.looking.session(key))
         if not one.rows:
             return None

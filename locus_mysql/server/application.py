@@ -22,7 +22,7 @@ from .health import health_endpoints
 from .hosts import Hosts
 from .limits import Limits
 from .locus import locus_endpoints
-from .pages.endpoints import page_endpoints
+from .pages.endpoints import pages_router
 from .routing import Router
 from .services import Services
 from .tokens import Tokens
@@ -62,7 +62,7 @@ def create_app(
     api = [*health_endpoints(), *locus_endpoints(), *api_endpoints(vacuum=vacuum)]
     routers = [Router([*api, openapi_endpoint(api, limits, secured=tokens is not None)], authenticate)]
     if inspector:
-        routers.append(Router(page_endpoints(), authenticate))
+        routers.append(pages_router(tokens, anyone))
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:

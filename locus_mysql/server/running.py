@@ -40,11 +40,18 @@ class Server(uvicorn.Server):
     Args:
         config: Uvicorn's options.
         services: Those of the application.
+        ready: Called when clients may come.
     """
 
-    def __init__(self, config: uvicorn.Config, services: Services) -> None:
+    def __init__(self, config: uvicorn.Config, services: Services, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self.services = services
+        self.ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to accept clients."""
+        await super().startup(sockets)
+        self.ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept nothing more, finish what was accepted, and end."""
@@ -83,26 +90,26 @@ def run(
         root_path: The path under which a proxy shows the service, and which it takes off.
         tls_cert: File of the certificate (PEM).
         tls_key: File of its key (PEM).
-        ready: Called when the database was asked, before the first request is taken.
+        ready: Called when the database was asked, and clients may come.
 
     Raises:
         SetupError: The database answers, and cannot be used.
     """
-    server = server_of(app, limits=limits, root_path=root_path, ssl_certfile=tls_cert, ssl_keyfile=tls_key)
+    server = server_of(app, ready, limits=limits, root_path=root_path, ssl_certfile=tls_cert, ssl_keyfile=tls_key)
 
     async def serve() -> None:
         await _check_database(server.services)
-        ready()
         await server.serve(sockets)
 
     asyncio.run(serve())
 
 
-def server_of(app: Starlette, *, limits: Limits, **options: Any) -> Server:
+def server_of(app: Starlette, ready: Callable[[], None] = lambda: None, *, limits: Limits, **options: Any) -> Server:
     """Uvicorn as the service needs it.
 
     Args:
         app: What `create_app` made.
+        ready: Called when clients may come.
         limits: The same as the application's.
         options: Further ones of Uvicorn.
     """
@@ -118,7 +125,7 @@ def server_of(app: Starlette, *, limits: Limits, **options: Any) -> Server:
         timeout_graceful_shutdown=math.ceil(limits.body_s + limits.request_s),
         **options,
     )
-    return Server(config, app.state.services)
+    return Server(config, app.state.services, ready)
 
 
 def bind(host: str, port: int) -> list[socket.socket]:

@@ -117,8 +117,11 @@ class Tokens:
 
     def find(self, secret: str) -> Caller | None:
         """Whose token this is; None if it is nobody's. Takes as long whatever the token is, and whichever it is."""
+        return self.of_digest(digest_of(secret))
+
+    def of_digest(self, digest: str) -> Caller | None:
+        """Whose token this is the digest of, as `find` tells it."""
         self._look()
-        digest = digest_of(secret)
         found: Caller | None = None
         for entry in self._entries:
             if hmac.compare_digest(entry.sha256, digest):

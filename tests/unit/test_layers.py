@@ -20,7 +20,8 @@ FAMILIES = {"checkpoints", "memories", "versions", "working"}
 FOREIGN = {
     **{library: {"drivers"} for library in ("pymysql", "aiomysql", "asyncmy", "mysql", "cryptography")},
     "redis": {"working"},
-    **{library: {"server"} for library in ("starlette", "uvicorn", "h11")},
+    "rich": {"commands"},
+    **{library: {"server"} for library in ("starlette", "uvicorn", "h11", "jinja2", "markupsafe")},
     **{framework: {"integrations", "development"} for framework in ("locus", "langgraph", "langchain_core")},
 }
 

@@ -258,6 +258,59 @@ def assemble(rows: Sequence[StoredRow], thread_id: str, held: Held | None = None
     return EncodedState(content.head, tuple(logs)), tuple(reversed(ancestors))
 
 
+class Outline(NamedTuple):
+    """What the beginning of a row's payload tells of its state.
+
+    Args:
+        head_bytes: How long the state is without what is in its lists.
+        head: That text, if the beginning was long enough to hold it.
+        lists: The names of its lists.
+        lengths: How long the texts are of those lists that the row it builds on has otherwise.
+    """
+
+    head_bytes: int
+    head: bytes | None
+    lists: Sequence[str]
+    lengths: Mapping[str, int]
+
+
+def outline(beginning: bytes) -> Outline:
+    """What the beginning of a payload tells, for figures and charts: it cannot be held against the checksum.
+
+    Args:
+        beginning: The first bytes of a payload, 4,096 or more, or all of it.
+
+    Raises:
+        CorruptCheckpoint: It is damaged, or its header is longer than that.
+    """
+    kind, body = beginning[:1], memoryview(beginning)[_BODY_AT:]
+    try:
+        if kind == _DEFLATED:
+            body = memoryview(zlib.decompressobj(-15, zdict=DICTIONARY).decompress(body, COMPRESS_BYTES.stop))
+        elif kind != _PLAIN:
+            raise _Damaged("its format is none that this version knows")
+        header_length, head_bytes = _LENGTHS.unpack_from(body)
+        head_at = _LENGTHS.size + header_length
+        _, _, cuts, changes = _parse_header(decode_json(bytes(body[_LENGTHS.size : head_at])))
+    except (_Damaged, struct.error, zlib.error, CorruptCheckpoint):
+        raise CorruptCheckpoint("The beginning of a checkpoint's row cannot be read.") from None
+    head = bytes(body[head_at : head_at + head_bytes])
+    lengths = {name: start + length for name, start, length, _, _ in changes}
+    return Outline(head_bytes, head if len(head) == head_bytes else None, tuple(cuts), lengths)
+
+
+def whole_bytes(outlines: Sequence[Outline]) -> int:
+    """How long a state's text is.
+
+    Args:
+        outlines: Of its row and those it builds on, newest first.
+    """
+    lengths: dict[str, int] = {}
+    for one in reversed(outlines):
+        lengths = {name: one.lengths.get(name, lengths.get(name, 0)) for name in one.lists}
+    return outlines[0].head_bytes + sum(lengths.values())
+
+
 class _Damaged(Exception):
     """What is wrong with a row, to stand in a sentence. Never what it holds."""
 
@@ -370,6 +423,10 @@ def _unpack(payload: bytes, tokens: bytes) -> _Content:
         raise _Damaged("its bytes were changed, or the row it builds on is gone")
     if kind == _DEFLATED:
         body = memoryview(_inflated(body))
+    return _content(body)
+
+
+def _content(body: memoryview) -> _Content:
     try:
         header_length, head_length = _LENGTHS.unpack_from(body)
         head_at = _LENGTHS.size + header_length

@@ -9,6 +9,8 @@ from ..dialect import Dialect
 from .loading import LoadingStatements
 from .looking import LookingStatements
 from .maintenance import MaintenanceStatements
+from .measuring import MeasuringStatements
+from .moving import MovingStatements
 from .queries import QueryStatements
 from .saving import CheckpointStatements
 from .settled import SettledStatements
@@ -64,9 +66,19 @@ class CheckpointDialect(Dialect):
         return LookingStatements(self._tables)
 
     @cached_property
+    def measuring(self) -> MeasuringStatements:
+        """How much there is, for inspection."""
+        return MeasuringStatements(self._tables)
+
+    @cached_property
     def maintenance(self) -> MaintenanceStatements:
         """Removing what is old, expired, pruned or no longer needed; copying and rewriting threads."""
         return MaintenanceStatements(self._tables)
+
+    @cached_property
+    def moving(self) -> MovingStatements:
+        """Reading threads whole, and writing checkpoints as they were elsewhere."""
+        return MovingStatements(self._tables)
 
     @cached_property
     def settled(self) -> SettledStatements:

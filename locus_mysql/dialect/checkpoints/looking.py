@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ..like import like
 from ..statement import Param, Statement
 from ..template import Statements
 
 #: What a row takes.
-SIZE = (
-    "LENGTH(c.payload) + COALESCE(LENGTH(c.metadata), 0) + COALESCE(LENGTH(c.search_text), LENGTH(c.pending_text), 0)"
-)
+SIZE = "c.payload_bytes + COALESCE(LENGTH(c.metadata), 0) + COALESCE(LENGTH(c.search_text), LENGTH(c.pending_text), 0)"
 
 #: A thread that has not expired.
 LIVE_THREAD = "(t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))"
@@ -22,34 +21,59 @@ BEHIND = "(r.updated_at < %s OR (r.updated_at = %s AND r.thread_id < %s))"
 
 # A step of a walk along the index recent, which ends with thread_id, so that nothing else is read. Both columns must
 # have the same direction, or all threads would be sorted.
-STEP = """
+WALK = """
+step AS (
   SELECT r.thread_id, r.updated_at
     FROM {threads} r FORCE INDEX (recent)
    WHERE r.tenant = %s{within}
    ORDER BY r.updated_at DESC, r.thread_id DESC
    LIMIT %s
+)
 """
 
-# Threads by the beginning of their ids, in no order: a range of the primary key.
+# Threads by the beginning of their ids: a range of the primary key.
 BEGINNING = """
-  SELECT r.thread_id, r.updated_at
-    FROM {threads} r FORCE INDEX (PRIMARY)
-   WHERE r.tenant = %s AND r.thread_id LIKE %s{within}
+candidates AS (
+  SELECT b.thread_id
+    FROM {threads} b FORCE INDEX (PRIMARY)
+   WHERE b.tenant = %s AND b.thread_id LIKE %s
    LIMIT %s
+),
 """
 
-# One thread.
-ONE = """
+# Threads that have a checkpoint with one of some metadata keys: by the multi-valued index metadata_pairs.
+HAVING = """
+candidates AS (
+  SELECT c.thread_id
+    FROM {checkpoints} c FORCE INDEX (metadata_pairs)
+   WHERE c.tenant = %s AND JSON_OVERLAPS(c.metadata_keys, CAST(%s AS JSON)) AND c.checkpoint_id IS NOT NULL
+   LIMIT %s
+),
+"""
+
+# If there are more candidates than wanted, it is not these threads that are looked at.
+OF_CANDIDATES = """
+step AS (
+  SELECT r.thread_id, r.updated_at
+    FROM (SELECT DISTINCT candidates.thread_id FROM candidates) AS found
+    STRAIGHT_JOIN {threads} r ON r.tenant = %s AND r.thread_id = found.thread_id
+   WHERE (SELECT COUNT(*) FROM candidates) <= %s{within}
+)
+"""
+
+THESE = """
+step AS (
   SELECT r.thread_id, r.updated_at
     FROM {threads} r
-   WHERE r.tenant = %s AND r.thread_id = %s
+   WHERE r.tenant = %s AND r.thread_id IN ({ids})
+)
 """
 
-# Of the threads that a step came by, the first that fit, each with its newest checkpoint and what it takes; and as the
-# last row, the end of the step and how many threads it came by. The newest checkpoint is the first row of a walk
+# Of the threads that a step came by, the first that fit, each with its newest checkpoint and what it takes; and a row
+# that tells where the step ended and how many it had to look at. The newest checkpoint is the first row of a walk
 # backwards along the primary key. The order must name all columns of that key: by seq alone, MySQL sorts the rows.
 THREADS = """
-WITH step AS ({step}),
+WITH {step},
 fitting AS (
   SELECT t.tenant, t.thread_id, t.first_seq, t.created_at, t.updated_at
     FROM step
@@ -68,14 +92,12 @@ fitting AS (
                        ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
                        LIMIT 1) AS newest ON TRUE
    LEFT JOIN LATERAL (SELECT COUNT(c.checkpoint_id) AS checkpoints, SUM({SIZE}) AS size_bytes
-                        FROM {checkpoints} c
+                        FROM {checkpoints} c FORCE INDEX (PRIMARY)
                        WHERE c.tenant = fitting.tenant AND c.thread_id = fitting.thread_id
                          AND c.seq >= fitting.first_seq) AS counted ON TRUE)
 UNION ALL
-(SELECT step.thread_id, NULL, step.updated_at, NULL, NULL, (SELECT COUNT(*) FROM step), NULL
-   FROM step
-  ORDER BY step.updated_at, step.thread_id
-  LIMIT 1)
+(SELECT (SELECT s.thread_id FROM step s ORDER BY s.updated_at, s.thread_id LIMIT 1), NULL,
+        (SELECT MIN(s.updated_at) FROM step s), NULL, NULL, (SELECT COUNT(*) FROM {looked_at}), NULL)
 """
 
 # Whose newest checkpoint has one of these metadata keys.
@@ -91,7 +113,7 @@ NEWEST_HAS = """
 # Whose rows take so much.
 AT_LEAST = """
      AND (SELECT SUM({SIZE})
-            FROM {checkpoints} c
+            FROM {checkpoints} c FORCE INDEX (PRIMARY)
            WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.seq >= t.first_seq) >= %s
 """
 
@@ -118,6 +140,66 @@ followed (chosen_seq, seq, parent_seq, checkpoint_id) AS (
                         AND p.seq < followed.seq
    WHERE followed.checkpoint_id IS NULL
 )
+"""
+
+# What the newest checkpoints say in numbers stands at the beginning of their payloads.
+BEGINNINGS = """
+SELECT c.checkpoint_id, c.created_at, LEFT(c.payload, {bytes})
+  FROM {checkpoints} c FORCE INDEX (PRIMARY)
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
+ ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
+ LIMIT %s
+"""
+
+# Checkpoints with one of some metadata keys, of the first so many that the index metadata_pairs has, newest first; and
+# a row that tells how many these were.
+TAGGED = """
+WITH candidates AS (
+  SELECT c.thread_id, c.seq
+    FROM {checkpoints} c FORCE INDEX (metadata_pairs)
+   WHERE c.tenant = %s AND JSON_OVERLAPS(c.metadata_keys, CAST(%s AS JSON)) AND c.checkpoint_id IS NOT NULL
+   LIMIT %s
+)
+(SELECT c.thread_id, c.checkpoint_id, NULL, c.created_at, {SIZE}, c.metadata
+   FROM candidates
+   STRAIGHT_JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = candidates.thread_id AND c.seq = candidates.seq
+   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+  WHERE c.checkpoint_id IS NOT NULL AND {LIVE}
+  ORDER BY c.created_at DESC, c.seq DESC
+  LIMIT %s)
+UNION ALL
+(SELECT NULL, NULL, NULL, NULL, COUNT(*), NULL FROM candidates)
+"""
+
+# The same for keys that very many have: of the newest checkpoints of the threads saved last.
+TAGGED_LATELY = """
+WITH {step}
+SELECT step.thread_id, newest.checkpoint_id, NULL, newest.created_at, newest.size_bytes, newest.metadata
+  FROM step
+  STRAIGHT_JOIN {threads} t ON t.tenant = %s AND t.thread_id = step.thread_id
+  JOIN LATERAL (SELECT c.checkpoint_id, c.created_at, c.metadata, c.metadata_keys, c.seq, {SIZE} AS size_bytes
+                  FROM {checkpoints} c
+                 WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.checkpoint_id IS NOT NULL
+                   AND c.seq >= t.first_seq
+                 ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
+                 LIMIT {newest}) AS newest
+ WHERE {LIVE_THREAD} AND JSON_OVERLAPS(newest.metadata_keys, CAST(%s AS JSON))
+ ORDER BY newest.created_at DESC, newest.seq DESC
+ LIMIT %s
+"""
+
+# Text that waits for the full-text index, by the index pending. There is little of it, as writers index it now and
+# then; to index it here would be a write.
+WAITING = """
+SELECT c.thread_id, c.checkpoint_id, c.created_at, {score} AS score, c.pending_text
+  FROM (SELECT tenant, thread_id, seq FROM {checkpoints} FORCE INDEX (pending) WHERE unindexed = 1 LIMIT {rows}) AS w
+  JOIN {checkpoints} c ON c.tenant = w.tenant AND c.thread_id = w.thread_id AND c.seq = w.seq
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.checkpoint_id IS NOT NULL AND c.unindexed = 1 AND {LIVE}
+HAVING score > 0
+ ORDER BY score DESC, c.created_at DESC, c.seq DESC
+ LIMIT %s
 """
 
 HISTORY = """{CHOSEN}
@@ -155,55 +237,96 @@ SELECT t.thread_id, t.version
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A part of a tenant's threads in the order of their last saves, times as text.
+
+    Args:
+        behind: Those behind the thread last saved at this time with this id.
+        since: Those last saved at this time or later.
+        until: Those last saved before this time.
+    """
+
+    behind: tuple[str, str] | None = None
+    since: str | None = None
+    until: str | None = None
+
+    def condition(self) -> tuple[str, tuple[Param, ...]]:
+        """What a row of a thread, as ``r``, must fulfil."""
+        text, params = "", list[Param]()
+        if self.since is not None:
+            text += " AND r.updated_at >= %s"
+            params.append(self.since)
+        if self.until is not None:
+            text += " AND r.updated_at < %s"
+            params.append(self.until)
+        if self.behind is not None:
+            text += f" AND {BEHIND}"
+            params += (self.behind[0], *self.behind)
+        return text, tuple(params)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Threads to look at, as common table expressions the last of which is ``step``.
+
+    Args:
+        text: Their text.
+        params: Their parameters.
+        looked_at: The one whose rows are counted.
+    """
+
+    text: str
+    params: tuple[Param, ...]
+    looked_at: str
+
+
 class LookingStatements(Statements):
     """Pages of threads, histories, states as they were."""
 
-    def step(
-        self, tenant: str, behind: tuple[str, str] | None, since: str | None, until: str | None, threads: int
-    ) -> Statement:
-        """Threads from the newest on: id and time of the last save.
+    def walk(self, tenant: str, place: Place, threads: int) -> Step:
+        """Threads from the newest on.
 
         Args:
             tenant: Whose.
-            behind: Go on behind the thread last saved at this time with this id.
-            since: Only those last saved at this time or later.
-            until: Only those last saved before this time.
+            place: Where to begin and to end.
             threads: How many.
         """
-        within, params = self._within(behind, since, until)
-        return Statement(self._text(STEP.replace("{within}", within)), (tenant, *params, threads))
+        within, params = place.condition()
+        return Step(WALK.replace("{within}", within), (tenant, *params, threads), "step")
 
-    def beginning(
-        self,
-        tenant: str,
-        pattern: str,
-        behind: tuple[str, str] | None,
-        since: str | None,
-        until: str | None,
-        threads: int,
-    ) -> Statement:
-        """As `step`, of the threads whose ids match a glob that does not begin with a wildcard; in no order."""
-        within, params = self._within(behind, since, until)
-        text = self._text(BEGINNING.replace("{within}", within))
-        return Statement(text, (tenant, like(pattern), *params, threads))
+    def beginning(self, tenant: str, pattern: str, place: Place, candidates: int) -> Step:
+        """Threads whose ids match a glob that does not begin with a wildcard; none if they are more than so many."""
+        within, params = place.condition()
+        text = BEGINNING + OF_CANDIDATES.lstrip().replace("{within}", within)
+        return Step(text, (tenant, like(pattern), candidates + 1, tenant, candidates, *params), "candidates")
 
-    def one(self, tenant: str, thread_id: str) -> Statement:
-        """As `step`, of one thread."""
-        return Statement(self._text(ONE), (tenant, thread_id))
+    def having(self, tenant: str, keys: str, place: Place, candidates: int) -> Step:
+        """Threads that have a checkpoint with one of these metadata keys; none if these are more than so many."""
+        within, params = place.condition()
+        text = HAVING + OF_CANDIDATES.lstrip().replace("{within}", within)
+        return Step(text, (tenant, keys, candidates + 1, tenant, candidates, *params), "candidates")
+
+    def these(self, tenant: str, thread_ids: Sequence[str]) -> Step:
+        """These threads."""
+        ids = ", ".join(["%s"] * len(thread_ids))
+        return Step(THESE.replace("{ids}", ids), (tenant, *thread_ids), "step")
 
     def threads(
         self,
         tenant: str,
-        step: Statement,
+        step: Step,
         *,
         pattern: str | None = None,
         keys: str | None = None,
         min_bytes: int | None = None,
         limit: int,
     ) -> Statement:
-        """Of the threads of a step, the first that fit; the last row tells where the step ended and how many it had.
+        """Of the threads of a step, the first that fit, in no order, and a row about the step.
 
-        Id, time of the first and of the last save, newest checkpoint, its metadata, checkpoints, bytes.
+        Id, time of the first and of the last save, newest checkpoint, its metadata, checkpoints, bytes. In the row
+        about the step: the id and the time of its last thread, no time of a first save, and, instead of checkpoints,
+        at how many it looked.
 
         Args:
             tenant: Whose.
@@ -223,8 +346,10 @@ class LookingStatements(Statements):
         if min_bytes is not None:
             fits += AT_LEAST.rstrip()
             params.append(min_bytes)
-        text = THREADS.replace("{fits}", fits).replace("{step}", step.sql)
-        return Statement(self._filled(text), (*step.params, tenant, *params, limit))
+        text = THREADS.replace("{fits}", fits).replace("{step}", step.text.strip())
+        return Statement(
+            self._filled(text.replace("{looked_at}", step.looked_at)), (*step.params, tenant, *params, limit)
+        )
 
     def history(self, tenant: str, thread_id: str, before_seq: int | None, limit: int) -> Statement:
         """Seq, id, id of the one before, time, bytes and metadata of a thread's checkpoints, newest first.
@@ -259,25 +384,39 @@ class LookingStatements(Statements):
         named = checkpoint_id is not None
         return Statement(self._chosen(STATE, which, named=named), (*key, *params, 1, *key, *key, *key, *key))
 
+    def beginnings(self, tenant: str, thread_id: str, size: int, limit: int) -> Statement:
+        """Id, time and the first bytes of the payload of a thread's newest checkpoints, newest first."""
+        return Statement(self._text(BEGINNINGS.replace("{bytes}", str(size))), (tenant, thread_id, limit))
+
+    def tagged(self, tenant: str, keys: str, candidates: int, limit: int) -> Statement:
+        """Checkpoints with one of these metadata keys, newest first, and a row with the number of candidates.
+
+        Thread, id, nothing, time, bytes and metadata; of the row with the number, only the bytes, which are it.
+        """
+        return Statement(self._filled(TAGGED), (tenant, keys, candidates, tenant, limit))
+
+    def tagged_lately(self, tenant: str, keys: str, step: Step, newest: int, limit: int) -> Statement:
+        """The same, without that row, of the newest checkpoints of each thread of a step."""
+        text = TAGGED_LATELY.replace("{step}", step.text.strip()).replace("{newest}", str(newest))
+        return Statement(self._filled(text), (*step.params, tenant, keys, limit))
+
+    def waiting(self, tenant: str, parts: Sequence[str], rows: int, limit: int) -> Statement:
+        """Hits, as `QueryStatements.search` gives them, in text that is in no index yet.
+
+        Args:
+            tenant: Whose.
+            parts: Words and phrases; a hit holds at least one of them.
+            rows: How many rows that wait to look at, whoever's.
+            limit: How many hits.
+        """
+        score = " + ".join(["IF(c.pending_text LIKE %s, LN(2), 0)"] * len(parts))
+        text = self._text(WAITING.replace("{score}", score).replace("{rows}", str(rows)))
+        return Statement(text, (*(f"%{like(part)}%" for part in parts), tenant, limit))
+
     def markers(self, tenant: str, thread_ids: Sequence[str]) -> Statement:
         """The version of each of these threads that is there."""
         ids = ", ".join(["%s"] * len(thread_ids))
         return Statement(self._filled(MARKERS.replace("{ids}", ids)), (tenant, *thread_ids))
-
-    def _within(
-        self, behind: tuple[str, str] | None, since: str | None, until: str | None
-    ) -> tuple[str, tuple[Param, ...]]:
-        text, params = "", list[Param]()
-        if since is not None:
-            text += " AND r.updated_at >= %s"
-            params.append(since)
-        if until is not None:
-            text += " AND r.updated_at < %s"
-            params.append(until)
-        if behind is not None:
-            text += f" AND {BEHIND}"
-            params += (behind[0], behind[0], behind[1])
-        return text, tuple(params)
 
     def _chosen(self, template: str, which: str, *, named: bool = False) -> str:
         hint = "" if named else " FORCE INDEX (PRIMARY)"

@@ -157,7 +157,7 @@ SELECT found.*, ROW_NUMBER() OVER (ORDER BY found.created_at DESC, found.seq DES
 # until it finds one. Rows only follow older ones; that is stated as well, so that it also ends where rows are damaged.
 HISTORY = """
 WITH RECURSIVE chosen AS (
-  SELECT c.seq, c.checkpoint_id, c.parent_seq, c.created_at, LENGTH(c.payload) AS size_bytes, c.metadata
+  SELECT c.seq, c.checkpoint_id, c.parent_seq, c.created_at, c.payload_bytes AS size_bytes, c.metadata
     FROM {checkpoints} c FORCE INDEX (PRIMARY)
     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
    WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
@@ -183,7 +183,7 @@ SELECT /*+ SET_VAR(cte_max_recursion_depth = 1000000) */
 """
 
 DISK_USAGE = """
-SELECT COUNT(DISTINCT c.thread_id), COUNT(c.checkpoint_id), COUNT(*), COALESCE(SUM(LENGTH(c.payload)), 0),
+SELECT COUNT(DISTINCT c.thread_id), COUNT(c.checkpoint_id), COUNT(*), COALESCE(SUM(c.payload_bytes), 0),
        COALESCE(SUM(LENGTH(COALESCE(c.search_text, c.pending_text))), 0), COALESCE(SUM(LENGTH(c.metadata)), 0)
   FROM {checkpoints} c
  WHERE c.tenant = %s

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from ..like import like
 from ..statement import Param, Statement
@@ -11,11 +13,12 @@ from .rows import OWN_PARTS
 
 # What a checkpoint's row takes, for the alias v, and with the parts that it wrote and that stand apart.
 _ROW_BYTES = "LENGTH(v.payload) + COALESCE(LENGTH(v.chunk), 0) + COALESCE(LENGTH(v.metadata), 0)"
-_PARTS_OF_ROW = """COALESCE((SELECT SUM(LENGTH(p.chunk))
-                     FROM {parts} p
-                    WHERE p.tenant = v.tenant AND p.thread_id = v.thread_id
-                      AND p.part >= COALESCE(v.stored_seq, v.seq) * <own>
-                      AND p.part < (COALESCE(v.stored_seq, v.seq) + 1) * <own>), 0)""".replace("<own>", str(OWN_PARTS))
+_PARTS_OF_ROW = """IF(v.stored_seq IS NULL, 0,
+                  COALESCE((SELECT SUM(LENGTH(p.chunk))
+                              FROM {parts} p
+                             WHERE p.tenant = v.tenant AND p.thread_id = v.thread_id
+                               AND p.part >= v.stored_seq * <own> AND p.part < (v.stored_seq + 1) * <own>), 0))"""
+_CHOSEN = "MOD(CRC32(t.thread_id), %s) = 0 AND <live>"
 _LIVE = "(t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))"
 
 # A page of threads by the time in their rows, which is up to a minute older than their last save: so a cursor stands
@@ -53,6 +56,16 @@ SELECT t.thread_id, t.created_at, t.updated_at, newest.created_at,
  ORDER BY t.updated_at DESC, t.thread_id DESC
 """
 LIKE = "\n           AND t.thread_id LIKE %s"
+
+# Where a page of threads ends of which so many are looked at, whatever their ids.
+END = """
+SELECT t.updated_at, t.thread_id
+  FROM {threads} t
+ WHERE t.tenant = %s AND <live><conditions>
+ ORDER BY t.updated_at DESC, t.thread_id DESC
+ LIMIT 1 OFFSET %s
+"""
+NOT_BEHIND = "\n           AND t.updated_at >= %s AND (t.updated_at > %s OR t.thread_id >= %s)"
 NAMED = "\n           AND t.thread_id = %s"
 BEHIND = "\n           AND t.updated_at <= %s AND (t.updated_at < %s OR t.thread_id < %s)"
 
@@ -70,50 +83,72 @@ SELECT v.seq, v.ns, v.checkpoint_id, p.checkpoint_id, v.created_at, <row_bytes> 
 BEFORE = " AND v.seq < %s"
 THIS = " AND v.version_key = %s"
 NEWEST_OF = " AND v.ns_key = %s"
+BY = " AND v.created_at <= %s"
 
-# Reads every row of the tenant.
-TOTALS = """
-SELECT (SELECT COUNT(*) FROM {threads} t WHERE t.tenant = %s AND <live>),
-       COALESCE(SUM(v.hidden = 0), 0), COALESCE(SUM(<row_bytes>), 0)
-  FROM {threads} t
-  JOIN {versions} v ON v.tenant = t.tenant AND v.thread_id = t.thread_id
- WHERE t.tenant = %s AND <live>
-"""
-BESIDE = """
-SELECT (SELECT COALESCE(SUM(LENGTH(p.chunk)), 0)
-          FROM {threads} t JOIN {parts} p ON p.tenant = t.tenant AND p.thread_id = t.thread_id
-         WHERE t.tenant = %s AND <live>),
-       (SELECT COALESCE(SUM(LENGTH(w.payload)), 0)
-          FROM {threads} t JOIN {writes} w ON w.tenant = t.tenant AND w.thread_id = t.thread_id
-         WHERE t.tenant = %s AND <live>)
-"""
-DAYS = """
-SELECT saved.day, COUNT(*), SUM(saved.size_bytes)
-  FROM (SELECT CAST(DATE(v.created_at) AS CHAR) AS day, <row_bytes> + <parts_of_row> AS size_bytes
+# Checkpoints of the threads saved to last whose metadata contains a pair, newest first. Metadata has no index here.
+BY_METADATA = """
+SELECT v.thread_id, v.ns, v.checkpoint_id, NULL, v.created_at, <row_bytes>, v.metadata
+  FROM (SELECT t.tenant, t.thread_id
           FROM {threads} t
-          JOIN {versions} v ON v.tenant = t.tenant AND v.thread_id = t.thread_id
-         WHERE t.tenant = %s AND <live> AND v.hidden = 0) AS saved
- GROUP BY saved.day
- ORDER BY saved.day DESC
+         WHERE t.tenant = %s AND <live>
+         ORDER BY t.updated_at DESC, t.thread_id DESC
+         LIMIT %s) AS t
+  JOIN {versions} v ON v.tenant = t.tenant AND v.thread_id = t.thread_id
+ WHERE v.hidden = 0 AND IF(JSON_VALID(v.metadata), JSON_CONTAINS(v.metadata, %s), FALSE)
+ ORDER BY v.created_at DESC, v.seq DESC
  LIMIT %s
+"""
+
+# Relies on the index recent, of which all of the tenant's part is read.
+COUNT = "SELECT COUNT(*) FROM {threads} t WHERE t.tenant = %s"
+
+# Of one in so many threads, told by their ids. Parts of rows that are gone, and writes, are of no day.
+DAYS = """
+SELECT saved.day, SUM(saved.hidden = 0), SUM(saved.size_bytes), SUM(saved.parts_bytes)
+  FROM (SELECT CAST(DATE(v.created_at) AS CHAR) AS day, v.hidden, <row_bytes> AS size_bytes,
+               <parts_of_row> AS parts_bytes
+          FROM {threads} t
+          STRAIGHT_JOIN {versions} v ON v.tenant = t.tenant AND v.thread_id = t.thread_id
+         WHERE t.tenant = %s AND <chosen>) AS saved
+ GROUP BY saved.day
+ ORDER BY saved.day
 """
 BEGUN = """
 SELECT begun.day, COUNT(*)
-  FROM (SELECT CAST(DATE(t.created_at) AS CHAR) AS day FROM {threads} t WHERE t.tenant = %s AND <live>) AS begun
+  FROM (SELECT CAST(DATE(t.created_at) AS CHAR) AS day FROM {threads} t WHERE t.tenant = %s AND <chosen>) AS begun
  GROUP BY begun.day
- ORDER BY begun.day DESC
- LIMIT %s
+"""
+BESIDE = """
+SELECT (SELECT COALESCE(SUM(LENGTH(p.chunk)), 0)
+          FROM {threads} t STRAIGHT_JOIN {parts} p ON p.tenant = t.tenant AND p.thread_id = t.thread_id
+         WHERE t.tenant = %s AND <chosen>),
+       (SELECT COALESCE(SUM(LENGTH(w.payload)), 0)
+          FROM {threads} t STRAIGHT_JOIN {writes} w ON w.tenant = t.tenant AND w.thread_id = t.thread_id
+         WHERE t.tenant = %s AND <chosen>)
 """
 LARGEST = """
 SELECT taken.thread_id
-  FROM (SELECT v.thread_id, <row_bytes> AS size_bytes FROM {versions} v WHERE v.tenant = %s
+  FROM (SELECT t.thread_id, <row_bytes> AS size_bytes
+          FROM {threads} t STRAIGHT_JOIN {versions} v ON v.tenant = t.tenant AND v.thread_id = t.thread_id
+         WHERE t.tenant = %s AND <chosen>
          UNION ALL
-        SELECT p.thread_id, LENGTH(p.chunk) FROM {parts} p WHERE p.tenant = %s
+        SELECT t.thread_id, LENGTH(p.chunk)
+          FROM {threads} t STRAIGHT_JOIN {parts} p ON p.tenant = t.tenant AND p.thread_id = t.thread_id
+         WHERE t.tenant = %s AND <chosen>
          UNION ALL
-        SELECT w.thread_id, LENGTH(w.payload) FROM {writes} w WHERE w.tenant = %s) AS taken
-  JOIN {threads} t ON t.tenant = %s AND t.thread_id = taken.thread_id AND <live>
+        SELECT t.thread_id, LENGTH(w.payload)
+          FROM {threads} t STRAIGHT_JOIN {writes} w ON w.tenant = t.tenant AND w.thread_id = t.thread_id
+         WHERE t.tenant = %s AND <chosen>) AS taken
  GROUP BY taken.thread_id
  ORDER BY SUM(taken.size_bytes) DESC, taken.thread_id
+ LIMIT %s
+"""
+
+# Threads that were begun or saved to in most turns. Reads each thread's row.
+BUSIEST = """
+SELECT t.thread_id FROM {threads} t
+ WHERE t.tenant = %s AND <live>
+ ORDER BY t.last_seq DESC, t.thread_id
  LIMIT %s
 """
 
@@ -134,19 +169,53 @@ SELECT t.thread_id, CONCAT_WS('-', HEX(t.epoch), newest.seq,
 """
 
 
+#: The time in a thread's row, and its id.
+Place: TypeAlias = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which threads are asked for.
+
+    Args:
+        pattern: A glob of their ids.
+        behind: The last one of the page before.
+        since: Their rows have this time or a later one.
+        until: Their rows have an earlier time.
+    """
+
+    pattern: str = "*"
+    behind: Place | None = None
+    since: str | None = None
+    until: str | None = None
+
+    def conditions(self, *, matching: bool) -> tuple[str, list[Param]]:
+        """Conditions on the alias t, and their parameters.
+
+        Args:
+            matching: Whether the ids must match.
+        """
+        text = ""
+        params: list[Param] = []
+        if matching and self.pattern != "*":
+            text += LIKE
+            params.append(like(self.pattern))
+        if self.behind is not None:
+            text += BEHIND
+            params += [self.behind[0], *self.behind]
+        if self.since is not None:
+            text += "\n           AND t.updated_at >= %s"
+            params.append(self.since)
+        if self.until is not None:
+            text += "\n           AND t.updated_at < %s"
+            params.append(self.until)
+        return text, params
+
+
 class LookingStatements(Statements):
     """Looking inside."""
 
-    def threads(
-        self,
-        tenant: str,
-        root_key: bytes,
-        limit: int,
-        pattern: str,
-        behind: tuple[str, str] | None,
-        since: str | None = None,
-        until: str | None = None,
-    ) -> Statement:
+    def threads(self, tenant: str, root_key: bytes, limit: int, asked: Asked, end: Place | None) -> Statement:
         """A page of threads.
 
         Id, when it began, the time in its row, when the newest checkpoint was saved, that checkpoint's id and
@@ -156,26 +225,19 @@ class LookingStatements(Statements):
             tenant: Whose.
             root_key: The namespace of graphs themselves.
             limit: At most this many.
-            pattern: A glob of thread ids.
-            behind: Time and id of the last thread of the page before.
-            since: Only threads whose row has this time or a later one.
-            until: Only threads whose row has an earlier time.
+            asked: Which.
+            end: Look no further than this thread.
         """
-        conditions = ""
-        params: list[Param] = [tenant]
-        if pattern != "*":
-            conditions += LIKE
-            params.append(like(pattern))
-        if behind is not None:
-            conditions += BEHIND
-            params += [behind[0], *behind]  # the time twice
-        if since is not None:
-            conditions += "\n           AND t.updated_at >= %s"
-            params.append(since)
-        if until is not None:
-            conditions += "\n           AND t.updated_at < %s"
-            params.append(until)
-        return Statement(self._complete(THREADS, conditions), (*params, limit, root_key))
+        conditions, params = asked.conditions(matching=True)
+        if end is not None:
+            conditions += NOT_BEHIND
+            params += [end[0], *end]
+        return Statement(self._complete(THREADS, conditions), (tenant, *params, limit, root_key))
+
+    def end(self, tenant: str, asked: Asked, count: int) -> Statement:
+        """Time and id of the last of so many threads, whatever their ids; nothing if there are fewer."""
+        conditions, params = asked.conditions(matching=False)
+        return Statement(self._complete(END, conditions), (tenant, *params, count - 1))
 
     def thread(self, tenant: str, root_key: bytes, thread_id: str) -> Statement:
         """The same of one thread."""
@@ -187,26 +249,47 @@ class LookingStatements(Statements):
             return Statement(self._complete(HISTORY), (tenant, thread_id, limit))
         return Statement(self._complete(HISTORY, BEFORE), (tenant, thread_id, before_seq, limit))
 
-    def checkpoint(self, tenant: str, thread_id: str, ns_key: bytes, version_key: bytes | None) -> Statement:
-        """The same of one checkpoint, or of the newest of a namespace."""
-        if version_key is None:
-            return Statement(self._complete(HISTORY, NEWEST_OF), (tenant, thread_id, ns_key, 1))
-        return Statement(self._complete(HISTORY, THIS), (tenant, thread_id, version_key, 1))
+    def checkpoint(
+        self, tenant: str, thread_id: str, ns_key: bytes, version_key: bytes | None, until: str | None
+    ) -> Statement:
+        """The same of one checkpoint, or of the newest of a namespace; of those saved by a time, if one is given."""
+        conditions, params = (NEWEST_OF, [ns_key]) if version_key is None else (THIS, [version_key])
+        known: list[Param] = [tenant, thread_id, *params]
+        if until is not None:
+            conditions += BY
+            known.append(until)
+        return Statement(self._complete(HISTORY, conditions), (*known, 1))
 
-    def totals(self, tenant: str) -> tuple[Statement, ...]:
-        """Threads, checkpoints and bytes of their rows; then bytes of parts that stand apart, and of writes."""
+    def by_metadata(self, tenant: str, threads: int, pair: str, limit: int) -> Statement:
+        """Thread, namespace, id, NULL, time, bytes and metadata of checkpoints of so many threads that have a pair."""
+        return Statement(self._complete(BY_METADATA), (tenant, threads, pair, limit))
+
+    def count(self, tenant: str) -> Statement:
+        """How many threads there are, those that have just expired among them."""
+        return Statement(self._text(COUNT), (tenant,))
+
+    def measure(self, tenant: str, one_in: int, limit: int) -> tuple[Statement, ...]:
+        """What one in so many threads takes.
+
+        By day, oldest first: checkpoints saved, bytes of their rows and of their parts; by day, threads begun; bytes of
+        all parts that stand apart, and of all writes; ids of the largest threads.
+
+        Args:
+            tenant: Whose.
+            one_in: One in so many; 1 for all.
+            limit: So many large threads.
+        """
+        one = (tenant, one_in)
         return (
-            Statement(self._complete(TOTALS), (tenant, tenant)),
-            Statement(self._complete(BESIDE), (tenant, tenant)),
+            Statement(self._complete(DAYS), one),
+            Statement(self._complete(BEGUN), one),
+            Statement(self._complete(BESIDE), (*one, *one)),
+            Statement(self._complete(LARGEST), (*one, *one, *one, limit)),
         )
 
-    def days(self, tenant: str, limit: int) -> tuple[Statement, ...]:
-        """By day, newest first: checkpoints saved and their bytes; then threads begun."""
-        return Statement(self._complete(DAYS), (tenant, limit)), Statement(self._complete(BEGUN), (tenant, limit))
-
-    def largest(self, tenant: str, limit: int) -> Statement:
-        """Ids of the threads that take most, the largest first."""
-        return Statement(self._complete(LARGEST), (tenant, tenant, tenant, tenant, limit))
+    def busiest(self, tenant: str, limit: int) -> Statement:
+        """Ids of the threads that were saved to in most turns."""
+        return Statement(self._complete(BUSIEST), (tenant, limit))
 
     def markers(self, tenant: str, thread_ids: Sequence[str]) -> Statement:
         """Id and marker of threads that are there."""
@@ -218,9 +301,10 @@ class LookingStatements(Statements):
         """A statement's text with the pieces that several share."""
         pieces = {
             "<conditions>": conditions,
+            "<chosen>": _CHOSEN,
             "<live>": _LIVE,
             "<row_bytes>": _ROW_BYTES,
-            "<parts_of_row>": _PARTS_OF_ROW,
+            "<parts_of_row>": _PARTS_OF_ROW.replace("<own>", str(OWN_PARTS)),
         }
         for name, piece in pieces.items():
             template = template.replace(name, piece)

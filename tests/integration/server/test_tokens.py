@@ -150,7 +150,7 @@ async def test_a_token_is_rolled_while_the_service_runs(
     assert await status(new) == 200
     replacing = file.with_suffix(".new")
     replacing.write_text(new.entry)
-    replacing.replace(file)  # noqa: ASYNC240
+    replacing.replace(file)
     await becomes(made["ann"], 401)
     assert await status(new) == 200
     assert [record.levelname for record in caplog.records if "stay in force" in record.message] != []

@@ -1,0 +1,123 @@
+"""Numbers as small drawings: a line over a thread's turns, bars over days. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from ...inspection.records import Day, Turn
+from . import texts
+
+#: The size of a drawing in its own units; on the page it is as wide as there is place.
+WIDTH, HEIGHT, MARGIN = 240.0, 56.0, 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A value in a line.
+
+    Attributes:
+        x: Where, from the left.
+        y: Where, from the top.
+        told: What it is, in words.
+    """
+
+    x: float
+    y: float
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """How a number went.
+
+    Attributes:
+        title: What it is.
+        last: Its last value, as text.
+        points: Its values.
+        summary: The whole in a sentence, for who cannot see it.
+    """
+
+    title: str
+    last: str
+    points: Sequence[Point]
+    summary: str
+
+    @property
+    def path(self) -> str:
+        """The points, as a polyline has them."""
+        return " ".join(f"{point.x:.1f},{point.y:.1f}" for point in self.points)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A day among others.
+
+    Attributes:
+        x: Its left.
+        y: Its top.
+        width: How wide it is.
+        height: How high it is.
+        told: What it is, in words.
+    """
+
+    x: float
+    y: float
+    width: float
+    height: float
+    told: str
+
+
+def lines_of(turns: Sequence[Turn]) -> list[Line]:
+    """How confidence, tokens and iterations went; those that are known of two turns at least."""
+    made = [
+        _line("Confidence", turns, lambda turn: turn.confidence, lambda value: f"{value:.2f}", (0.0, 1.0)),
+        _line("Tokens", turns, lambda turn: turn.tokens, lambda value: texts.number(int(value))),
+        _line("Iterations", turns, lambda turn: turn.iterations, lambda value: texts.number(int(value))),
+    ]
+    return [line for line in made if line is not None]
+
+
+def _line(
+    title: str,
+    turns: Sequence[Turn],
+    value_of: Callable[[Turn], float | None],
+    told: Callable[[float], str],
+    least_range: tuple[float, float] = (0.0, 1.0),
+) -> Line | None:
+    known = [(turn, float(value)) for turn in turns if (value := value_of(turn)) is not None]
+    if len(known) < 2 or not any(value for _, value in known):
+        return None
+    values = [value for _, value in known]
+    low, high = min(*values, least_range[0]), max(*values, least_range[1])
+    step = (WIDTH - 2 * MARGIN) / (len(known) - 1)
+    points = [
+        Point(
+            MARGIN + at * step,
+            HEIGHT - MARGIN - (value - low) / (high - low) * (HEIGHT - 2 * MARGIN),
+            f"{told(value)} at {texts.time(turn.created_at)} UTC",
+        )
+        for at, (turn, value) in enumerate(known)
+    ]
+    summary = (
+        f"{title} over {len(known)} checkpoints: first {told(values[0])}, last {told(values[-1])}, "
+        f"least {told(min(values))}, most {told(max(values))}."
+    )
+    return Line(title, told(values[-1]), points, summary)
+
+
+def bars_of(days: Sequence[Day], value_of: Callable[[Day], int], told: Callable[[Day], str]) -> list[Bar]:
+    """A bar for each day, at its place between the first and the last."""
+    if not days:
+        return []
+    most = max(1, *map(value_of, days)) if len(days) > 1 else max(1, value_of(days[0]))
+    first = date.fromisoformat(days[0].day)
+    places = [(date.fromisoformat(day.day) - first).days for day in days]
+    step = min((WIDTH - 2 * MARGIN) / (places[-1] + 1), 24.0)
+    bars = []
+    for at, day in zip(places, days, strict=True):
+        height = value_of(day) / most * (HEIGHT - 2 * MARGIN)
+        height = max(height, 1.0) if value_of(day) else 0.0
+        bars.append(Bar(MARGIN + at * step, HEIGHT - MARGIN - height, max(step - 2, 1.0), height, told(day)))
+    return bars

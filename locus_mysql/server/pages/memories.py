@@ -1,0 +1,79 @@
+"""Long-term memory: its namespaces, their items, and searches by word and by meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ...inspection.records import ItemHit, ItemRow, NamespaceRow, Page
+from ...memories.searching import Way
+from ..problems import not_found
+from .common import inspector_of
+from .queries import MemoriesQuery, MemoryQuery, as_labels, from_labels
+from .rendering import page
+from .tree import hits, tree
+
+#: Namespaces, items and hits on a page.
+MOST = 100
+
+#: The ways to search, and what they are called.
+WAYS = {"word": "by word", "meaning": "by meaning", "hybrid": "both ways"}
+
+
+async def memories_page(request: Request) -> Response:
+    """``GET /inspect/memories``: what is below a namespace, and in it; or what a search finds there."""
+    query: MemoriesQuery = request.state.query
+    inspector = inspector_of(request)
+    labels = as_labels(query.namespace)
+    below: Page[NamespaceRow] = Page(())
+    items: Page[ItemRow] = Page(())
+    found: Sequence[ItemHit] | None = None
+    there = "memories" in await inspector.families()
+    if there and query.q.strip():
+        way = cast(Way, query.way) if query.way in WAYS else None
+        found = await inspector.search_memories(query.q, labels, limit=MOST, way=way)
+    elif there:
+        below = await inspector.namespaces(labels, limit=MOST, cursor=query.cursor or None)
+        if labels:
+            items = await inspector.items(labels, limit=MOST, cursor=query.items or None)
+    return page(
+        request,
+        "memories.html",
+        section="memories",
+        there=there,
+        query=query,
+        labels=labels,
+        trail=[(label, from_labels(labels[: at + 1])) for at, label in enumerate(labels)],
+        below=[row for row in below.items if row.namespace != labels],
+        more=below.cursor,
+        items=items,
+        found=found,
+        ways=WAYS if inspector.embeds else {},
+        from_labels=from_labels,
+    )
+
+
+async def memory_page(request: Request) -> Response:
+    """``GET /inspect/memory``: an item."""
+    query: MemoryQuery = request.state.query
+    inspector = inspector_of(request)
+    labels = as_labels(query.namespace)
+    found = None
+    if "memories" in await inspector.families():
+        found = await inspector.item(labels, query.key)
+    if found is None:
+        raise not_found("item")
+    root = tree(found.value, query.find)
+    return page(
+        request,
+        "memory.html",
+        section="memories",
+        query=query,
+        trail=[(label, from_labels(labels[: at + 1])) for at, label in enumerate(labels)],
+        found=found,
+        root=root,
+        hits=hits(root) if query.find else 0,
+    )

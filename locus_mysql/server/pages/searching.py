@@ -1,0 +1,43 @@
+"""Where words were said, and which checkpoints have some metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ...inspection.records import Hit, Tagged
+from .common import chosen, families_of, inspector_of
+from .queries import MetadataQuery, SearchQuery, as_value
+from .rendering import page
+
+#: Hits on a page.
+MOST = 50
+
+
+async def search_page(request: Request) -> Response:
+    """``GET /inspect/search``."""
+    query: SearchQuery = request.state.query
+    there = await families_of(request)
+    family = chosen(query.family, there)
+    words = query.q.strip()
+    found: Sequence[Hit] = ()
+    if family is not None and words:
+        found = await inspector_of(request).search(words, family=family, limit=MOST)
+    return page(
+        request, "search.html", section="search", there=there, family=family, query=query, found=found, most=MOST
+    )
+
+
+async def metadata_page(request: Request) -> Response:
+    """``GET /inspect/metadata``."""
+    query: MetadataQuery = request.state.query
+    there = await families_of(request)
+    family = chosen(query.family, there)
+    found: Sequence[Tagged] = ()
+    if family is not None and query.key:
+        found = await inspector_of(request).by_metadata(query.key, as_value(query.value), family=family, limit=MOST)
+    return page(
+        request, "metadata.html", section="metadata", there=there, family=family, query=query, found=found, most=MOST
+    )

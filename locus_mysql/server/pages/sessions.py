@@ -1,0 +1,49 @@
+"""Working memory: its sessions, and what one has in hand."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ...inspection.records import Page, SessionRow
+from ..problems import not_found
+from .common import inspector_of
+from .queries import SessionQuery, SessionsQuery, as_glob
+from .rendering import page
+from .tree import hits, tree
+
+#: Sessions on a page.
+ON_A_PAGE = 100
+
+
+async def sessions_page(request: Request) -> Response:
+    """``GET /inspect/sessions``."""
+    query: SessionsQuery = request.state.query
+    inspector = inspector_of(request)
+    there = "working" in await inspector.families()
+    found: Page[SessionRow] = Page(())
+    if there:
+        found = await inspector.sessions(limit=ON_A_PAGE, cursor=query.cursor or None, pattern=as_glob(query.q))
+    return page(request, "sessions.html", section="sessions", there=there, query=query, found=found)
+
+
+async def session_page(request: Request) -> Response:
+    """``GET /inspect/session``."""
+    query: SessionQuery = request.state.query
+    inspector = inspector_of(request)
+    found = None
+    if "working" in await inspector.families():
+        found = await inspector.session(query.session)
+    if found is None:
+        raise not_found("session")
+    variables = tree(found.variables, query.find)
+    return page(
+        request,
+        "session.html",
+        section="sessions",
+        query=query,
+        found=found,
+        root=variables,
+        task=None if found.task_state is None else tree(found.task_state, query.find),
+        hits=hits(variables) if query.find else 0,
+    )

@@ -1,0 +1,189 @@
+"""Who looks at the pages: a token is given once, and a signed cookie stands for it from then on.
+
+The cookie holds the token's digest, never the token, and a time at which it ends. The key it is signed with is drawn
+when the service starts and kept nowhere, so a restart signs everybody out. A token that is taken away ends its cookies
+at once, as its digest is looked up with every request. Programs are not let in by it: so nothing that a page of another
+site makes a browser send reaches the API.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from ..callers import Caller
+from ..problems import Problem, invalid
+from ..tokens import Tokens, digest_of
+from .rendering import Links, page
+
+COOKIE = "locus_mysql_inspector"
+
+#: How long a cookie lasts, in seconds: a working day.
+LASTS_S = 8 * 3600
+
+#: Where one may be sent after signing in: a path of this site, and nothing that a browser takes for another one.
+_LOCAL = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")
+
+_FORM_FIELDS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """Somebody who may see pages.
+
+    Attributes:
+        caller: Who.
+        nonce: What tells this sign-in from others; empty where nobody needs to sign in.
+        ends_at: When it ends, in seconds since 1970.
+    """
+
+    caller: Caller
+    nonce: str = ""
+    ends_at: int = 0
+
+
+class SignIns:
+    """Makes and checks cookies, and the secrets in forms.
+
+    Args:
+        tokens: The tokens; None: nobody needs one.
+        anyone: Who everybody is then.
+    """
+
+    def __init__(self, tokens: Tokens | None, anyone: Caller) -> None:
+        self.tokens = tokens
+        self.anyone = anyone
+        self._key = secrets.token_bytes(32)
+        #: Sign-ins that were ended by hand, and when each would have ended.
+        self._ended: dict[str, int] = {}
+
+    def begin(self, secret: str) -> str | None:
+        """The cookie for a token; None if it is nobody's."""
+        if self.tokens is None or self.tokens.find(secret) is None:
+            return None
+        content = f"{int(time.time()) + LASTS_S}.{secrets.token_hex(16)}.{digest_of(secret)}"
+        return f"{content}.{self._signature('cookie', content)}"
+
+    def read(self, cookie: str) -> SignedIn | None:
+        """Whose cookie this is; None if it was not made here, has ended, or its token is gone."""
+        content, _, signature = cookie.rpartition(".")
+        if not hmac.compare_digest(signature.encode(), self._signature("cookie", content).encode()):
+            return None
+        ends_at, nonce, digest = content.split(".")
+        if int(ends_at) <= time.time() or nonce in self._ended or self.tokens is None:
+            return None
+        caller = self.tokens.of_digest(digest)
+        return None if caller is None else SignedIn(caller, nonce, int(ends_at))
+
+    def end(self, cookie: str) -> None:
+        """From now on it is nobody's."""
+        found = self.read(cookie)
+        if found is not None:
+            now = time.time()
+            self._ended = {nonce: ends_at for nonce, ends_at in self._ended.items() if ends_at > now}
+            self._ended[found.nonce] = found.ends_at
+
+    def authenticate(self, request: Request) -> Caller:
+        """Who sent a request, by its cookie.
+
+        Raises:
+            Problem: Nobody who has signed in.
+        """
+        signed_in = SignedIn(self.anyone) if self.tokens is None else self.read(request.cookies.get(COOKIE, ""))
+        if signed_in is None:
+            raise Problem(401, "not_signed_in", "Sign in with a token first.")
+        request.state.signed_in = signed_in
+        request.state.form_secret = self.form_secret(signed_in)
+        return signed_in.caller
+
+    def form_secret(self, signed_in: SignedIn) -> str:
+        """What a form must hold that changes something, so that a page of another site can make none."""
+        return self._signature("form", signed_in.nonce)
+
+    def _signature(self, purpose: Literal["cookie", "form"], content: str) -> str:
+        return hmac.new(self._key, f"{purpose}\0{content}".encode(), hashlib.sha256).hexdigest()
+
+    async def ask(self, request: Request) -> Response:
+        """``GET /login``: the form; or on to the pages, for who needs none."""
+        links = Links(request)
+        onward = onward_from(request.state.query.next, links)
+        if self.tokens is None or self.read(request.cookies.get(COOKIE, "")) is not None:
+            return RedirectResponse(onward, 303)
+        return page(request, "login.html", onward=onward, refused=False)
+
+    async def sign_in(self, request: Request) -> Response:
+        """``POST /login``: set the cookie."""
+        form = form_of(request)
+        links = Links(request)
+        onward = onward_from(form.get("next", ""), links)
+        cookie = self.begin(form.get("token", "").strip())
+        if cookie is None:
+            return page(request, "login.html", 403, onward=onward, refused=True)
+        response = RedirectResponse(onward, 303)
+        response.set_cookie(
+            COOKIE,
+            cookie,
+            max_age=LASTS_S,
+            path=links("/"),
+            secure=request.url.scheme == "https",
+            httponly=True,
+            samesite="lax",  # a link in a colleague's message leads to the thread; what changes anything asks for more
+        )
+        return response
+
+    async def sign_out(self, request: Request) -> Response:
+        """``POST /logout``: end the sign-in, here and in the browser."""
+        checked_form(request)
+        self.end(request.cookies.get(COOKIE, ""))
+        links = Links(request)
+        response = RedirectResponse(links("/login"), 303)
+        response.delete_cookie(
+            COOKIE, path=links("/"), secure=request.url.scheme == "https", httponly=True, samesite="lax"
+        )
+        return response
+
+
+def onward_from(given: str, links: Links) -> str:
+    """Where to go after signing in: what was asked for, if that is a path of this site."""
+    return given if _LOCAL.fullmatch(given) else links("/")
+
+
+def form_of(request: Request) -> dict[str, str]:
+    """The fields of a form.
+
+    Raises:
+        Problem: It cannot be read.
+    """
+    try:
+        text = request.state.body.decode()
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_FORM_FIELDS)
+    except ValueError:
+        raise invalid("The form cannot be read.") from None
+    return dict(pairs)
+
+
+def checked_form(request: Request) -> dict[str, str]:
+    """The fields of a form that changes something.
+
+    Raises:
+        Problem: It does not come from a page that this caller was given.
+    """
+    form = form_of(request)
+    given = form.pop("form_secret", "")
+    if not hmac.compare_digest(given.encode(), request.state.form_secret.encode()):
+        raise Problem(
+            403,
+            "form_not_ours",
+            "This form was not made for you, or is from before the service was restarted. "
+            "Open the page again, and send it from there.",
+        )
+    return form

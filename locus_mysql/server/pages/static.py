@@ -1,0 +1,43 @@
+"""The files beside the pages: the style sheet, the script, the icon."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from importlib.resources import files
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ..problems import not_found
+
+TYPES = {
+    "style.css": "text/css",
+    "pages.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
+
+#: A link holds a digest of the file, so what is behind it never changes.
+_KEPT = "public, max-age=31536000, immutable"
+
+
+@cache
+def content_of(name: str) -> bytes:
+    """A file's bytes."""
+    return files(__package__).joinpath("static", name).read_bytes()
+
+
+@cache
+def version_of(name: str) -> str:
+    """What is another text when the file is another one."""
+    return hashlib.sha256(content_of(name)).hexdigest()[:16]
+
+
+async def static_file(request: Request) -> Response:
+    """``GET /static/{name}``."""
+    name = request.path_params["name"]
+    media_type = TYPES.get(name)
+    if media_type is None:
+        raise not_found("file")
+    kept = _KEPT if request.state.query.v == version_of(name) else "no-cache"
+    return Response(content_of(name), headers={"Cache-Control": kept}, media_type=media_type)

@@ -1,0 +1,220 @@
+// What pages gain from a script. Without it every page works as well: all of this is links and forms.
+"use strict";
+
+const one = (selector, within = document) => within.querySelector(selector);
+const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+const tell = (text) => { one("#told").textContent = text; };
+
+// Another look at a page: what came of it, or null if it cannot be had.
+async function look(address, signal) {
+  const answer = await fetch(address, { signal, headers: { Accept: "text/html" }, credentials: "same-origin" });
+  if (!answer.ok || answer.redirected) { return null; }
+  return new DOMParser().parseFromString(await answer.text(), "text/html");
+}
+
+// Search as you type: the form is sent by itself, and only the results are replaced.
+for (const form of all("form[data-live-search]")) {
+  let waiting = 0;
+  let asked = null;
+  const search = async () => {
+    const address = new URL(form.action);
+    for (const [name, value] of new FormData(form)) {
+      if (value) { address.searchParams.set(name, value); }
+    }
+    asked?.abort();
+    asked = new AbortController();
+    const results = one("[data-results]");
+    results.setAttribute("aria-busy", "true");
+    try {
+      const page = await look(address, asked.signal);
+      const found = page && one("[data-results]", page);
+      if (!found) { form.submit(); return; }
+      results.replaceChildren(...found.childNodes);
+      history.replaceState(null, "", address);
+      const count = all("[data-entry]", results).length;
+      tell(count === 1 ? "1 found" : `${count} found`);
+    } catch (error) {
+      if (error.name === "AbortError") { return; }
+      tell("The search failed. Press Enter to try again.");
+    }
+    results.removeAttribute("aria-busy");
+  };
+  form.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(search, 250);
+  });
+}
+
+// Keys. They can be switched off, as they may be in the way of what else listens to keys.
+const keysOn = one("#keys-on");
+const help = one("#help");
+try { keysOn.checked = localStorage.getItem("locus-mysql-keys") !== "off"; } catch { /* not kept then */ }
+keysOn.addEventListener("change", () => {
+  try { localStorage.setItem("locus-mysql-keys", keysOn.checked ? "on" : "off"); } catch { /* not kept then */ }
+});
+const openHelp = one("#open-help");
+openHelp.hidden = false;
+openHelp.addEventListener("click", () => help.showModal());
+
+function step(by) {
+  const entries = all("[data-entry]");
+  if (!entries.length) { return; }
+  const row = document.activeElement?.closest("tr, li");
+  const now = entries.findIndex((entry) => entry === document.activeElement || (row && row.contains(entry)));
+  entries[Math.max(0, Math.min(entries.length - 1, now < 0 ? (by > 0 ? 0 : entries.length - 1) : now + by))].focus();
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || help.open || !keysOn.checked) { return; }
+  if (event.target.closest("input, select, textarea, [contenteditable]")) {
+    if (event.key === "Escape") { event.target.blur(); }
+    return;
+  }
+  const field = one("[data-slash]") || one("#find");
+  if (event.key === "j") { step(1); }
+  else if (event.key === "k") { step(-1); }
+  else if (event.key === "/" && field) { field.focus(); field.select(); }
+  else if (event.key === "?") { help.showModal(); }
+  else { return; }
+  event.preventDefault();
+});
+
+// A state's JSON to the clipboard, beside the link that saves it as a file.
+for (const link of navigator.clipboard ? all("[data-copy]") : []) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = "Copy JSON";
+  button.addEventListener("click", async () => {
+    try {
+      const answer = await fetch(link.dataset.copy, { credentials: "same-origin" });
+      if (!answer.ok) { throw new Error(String(answer.status)); }
+      await navigator.clipboard.writeText(await answer.text());
+      button.textContent = "Copied";
+      tell("The state is copied as JSON.");
+    } catch {
+      button.textContent = "Not copied";
+      tell("It could not be copied. The link beside it saves it as a file.");
+    }
+    setTimeout(() => { button.textContent = "Copy JSON"; }, 2000);
+  });
+  link.after(button);
+}
+
+// Finding in a tree, as you type. What is not shown, as it is too large, only the JSON has.
+function findInTree(form) {
+  const field = one("input[type=search]", form);
+  const tree = form.parentElement.querySelector(".tree");
+  const told = one("[data-tree-hits]", form);
+  const find = field.value.trim().toLowerCase();
+  let count = 0;
+  for (const part of all(".key, .value", tree)) {
+    const found = Boolean(find) && part.textContent.toLowerCase().includes(find);
+    part.classList.toggle("found", found);
+    part.classList.remove("hit");
+    if (found) {
+      count += 1;
+      for (let fold = part.closest("details"); fold; fold = fold.parentElement.closest("details")) {
+        if (!fold.contains(part) || !part.closest("summary") || fold !== part.closest("details")) { fold.open = true; }
+      }
+    }
+  }
+  told.textContent = find ? (count === 1 ? "1 place" : `${count} places`) : "";
+}
+document.addEventListener("input", (event) => {
+  const form = event.target.closest("[data-tree-search]");
+  if (form) { findInTree(form); }
+});
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.matches("[data-tree-search]")) {
+    event.preventDefault();
+    findInTree(form);
+    one(".found", form.parentElement)?.scrollIntoView({ block: "center" });
+  } else if (form.method === "post") {
+    // Sent once, however often it is pressed. After coming back to the page it can be pressed again.
+    setTimeout(() => all("button", form).forEach((button) => { button.disabled = true; }), 0);
+  }
+});
+window.addEventListener("pageshow", (event) => {
+  if (event.persisted) { all("button:disabled").forEach((button) => { button.disabled = false; }); }
+});
+
+// A thread that is being written: the page looks again, and replaces those parts that became others.
+const live = one("[data-live]");
+if (live) {
+  const told = one("[data-live-told]", live);
+  const parts = () => new Map(all("[data-part]").map((part) => [part.dataset.part, part]));
+  const show = (text, away) => {
+    live.hidden = false;
+    live.classList.toggle("away", away);
+    if (told.textContent !== text) { told.textContent = text; }
+  };
+
+  // Unchanged messages stay as they are, with what is unfolded in them and where one reads.
+  function merge(old, fresh) {
+    const list = one(".messages", old);
+    const news = one(".messages", fresh);
+    if (!list || !news) { old.replaceChildren(...fresh.childNodes); return; }
+    const known = new Map(all(":scope > li", list).map((item) => [item.id, item]));
+    const same = (item) => known.has(item.id) && known.get(item.id).textContent === item.textContent;
+    list.replaceChildren(...[...news.children].map((item) => (same(item) ? known.get(item.id) : document.adoptNode(item))));
+    for (const part of all(":scope > .more, :scope > .notice, :scope > .quiet", old)) { part.remove(); }
+    for (const part of all(":scope > .more, :scope > .notice, :scope > .quiet", fresh)) {
+      if (part.compareDocumentPosition(news) & Node.DOCUMENT_POSITION_FOLLOWING) { list.before(document.adoptNode(part)); }
+      else { list.after(document.adoptNode(part)); }
+    }
+  }
+
+  let looking = false;
+  let again = false;
+  async function refresh() {
+    if (looking) { again = true; return; }
+    looking = true;
+    const low = window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 80;
+    try {
+      const page = await look(location.href);
+      if (page) {
+        for (const [name, part] of parts()) {
+          const fresh = one(`[data-part="${name}"]`, page);
+          if (!fresh || fresh.innerHTML === part.innerHTML) { continue; }
+          const kept = document.activeElement;
+          const href = part.contains(kept) && kept.getAttribute("href");
+          if (name === "conversation") { merge(part, fresh); }
+          else if (name === "state" && (part.contains(kept) || one("details[open] details[open]", part))) { continue; }
+          else { part.replaceChildren(...fresh.childNodes); }
+          if (href && !document.contains(kept)) { one(`a[href="${CSS.escape(href)}"]`, part)?.focus(); }
+        }
+        live.classList.remove("fresh");
+        void live.offsetWidth;
+        live.classList.add("fresh");
+        tell("The thread was written to.");
+        if (low) { window.scrollTo(0, document.documentElement.scrollHeight); }
+      }
+    } catch { /* the stream tells of it, and another event comes */ }
+    looking = false;
+    if (again) { again = false; refresh(); }
+  }
+
+  let source = null;
+  function listen() {
+    source = new EventSource(live.dataset.live);
+    source.addEventListener("open", () => show("Live", false));
+    source.addEventListener("changed", () => { show("Live", false); refresh(); });
+    source.addEventListener("away", () => show("The database is away; waiting", true));
+    source.addEventListener("back", () => show("Live", false));
+    source.addEventListener("ended", () => { source.close(); show("Signed out", true); });
+    source.addEventListener("error", () => {
+      show("Waiting for the service", true);
+      if (source.readyState === EventSource.CLOSED) { setTimeout(listen, 5000); }
+    });
+  }
+  // Nobody is told who does not look.
+  const heed = () => {
+    if (document.hidden) { source?.close(); source = null; }
+    else if (!source) { listen(); }
+  };
+  document.addEventListener("visibilitychange", heed);
+  window.addEventListener("pagehide", () => { source?.close(); source = null; });
+  window.addEventListener("pageshow", heed);
+  heed();
+}

@@ -1,0 +1,142 @@
+"""How values are written on pages: stored texts so that nothing in them hides, sizes, times, JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from markupsafe import Markup, escape
+
+#: What the families are called.
+FAMILIES: Mapping[str, str] = {
+    "agents": "Agents",
+    "versions": "Graphs",
+    "dicts": "Plain states",
+    "current": "Current states",
+}
+
+#: Characters that show nothing and change how what follows is read: controls but tab and the ends of lines, what sets
+#: the direction of text, invisible operators, halves of pairs.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+
+_UNITS = ("kB", "MB", "GB", "TB")
+
+_AGES = ((60, "s"), (60, "min"), (24, "h"), (365, "d"))
+
+
+def shown(value: object) -> Markup:
+    """A stored text, with a mark in place of each character that would hide."""
+    return Markup(_HIDDEN.sub(_mark, str(escape(str(value)))))  # noqa: S704 - what was escaped, and our own marks
+
+
+def _mark(found: re.Match[str]) -> str:
+    code = f"U+{ord(found[0]):04X}"
+    name = unicodedata.name(found[0], code)
+    return f'<span class="hidden-character" title="{name}">{code}</span>'
+
+
+def marked(text: str, words: str) -> Markup:
+    """A stored text, in which the words of a query are marked."""
+    wanted = [re.escape(word) for word in re.findall(r"\w+", words)]
+    if not wanted:
+        return shown(text)
+    pieces = re.split(f"({'|'.join(wanted)})", text, flags=re.IGNORECASE)
+    made = [
+        Markup("<mark>{}</mark>").format(shown(piece)) if at % 2 else shown(piece) for at, piece in enumerate(pieces)
+    ]
+    return Markup("").join(made)
+
+
+def size(count: float) -> str:
+    """Bytes, to three digits."""
+    if count < 1000:
+        return f"{count:.0f} B"
+    for unit in _UNITS:
+        count /= 1000
+        if count < 999.5 or unit == _UNITS[-1]:
+            break
+    return f"{count:.{2 if count < 9.995 else 1 if count < 99.95 else 0}f} {unit}"
+
+
+def number(value: float) -> str:
+    """A number with its thousands apart."""
+    return f"{value:,}".replace(",", "\u202f")
+
+
+def time(value: datetime) -> str:
+    """A moment, in UTC, to the second."""
+    return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def moment(value: datetime | None, *, relative: bool = False) -> Markup:
+    """A moment as an element: the time, or how long ago it was, with the whole of it to be seen when pointed at."""
+    if value is None:
+        return Markup("\u2013")
+    exact = value.astimezone(UTC)
+    text = age(exact) if relative else time(exact)
+    return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
+        exact.isoformat().replace("+00:00", "Z"), exact.strftime("%Y-%m-%d %H:%M:%S.%f"), text
+    )
+
+
+def age(value: datetime, now: datetime | None = None) -> str:
+    """How long ago a moment was, or how soon it will be."""
+    passed = (now or datetime.now(UTC)) - value
+    length = abs(passed)
+    if length < timedelta(seconds=5):
+        return "now"
+    amount = length.total_seconds()
+    unit = "s"
+    for step, unit in _AGES:  # noqa: B007 - the last one stays
+        if amount < step:
+            break
+        amount /= step
+    else:
+        unit = "y"
+    text = f"{amount:.0f}\u202f{unit}"
+    return f"{text} ago" if passed > timedelta() else f"in {text}"
+
+
+def pretty(value: Any) -> str:
+    """A JSON value, over several lines."""
+    return json.dumps(value, ensure_ascii=False, indent=2, default=str)
+
+
+def short(value: Any, most: int = 80) -> str:
+    """A value on one line, cut where it is long."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 1] + "\u2026"
+
+
+def cut(text: str, most: int) -> tuple[str, str]:
+    """The beginning of a text, and the rest."""
+    if len(text) <= most:
+        return text, ""
+    end = max(text.rfind("\n", 0, most), text.rfind(" ", 0, most))
+    end = end if end > most // 2 else most
+    return text[:end], text[end:]
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """A count, and what it is of."""
+    return f"{number(count)} {one if count == 1 else many or one + 's'}"
+
+
+FILTERS: Mapping[str, Callable[..., object]] = {
+    "shown": shown,
+    "marked": marked,
+    "size": size,
+    "number": number,
+    "moment": moment,
+    "pretty": pretty,
+    "short": short,
+    "cut": cut,
+    "plural": plural,
+}

@@ -1,0 +1,198 @@
+"""A thread: its conversation, the timeline of its checkpoints, any of its states; and what changed between two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ...inspection.records import CheckpointRow, Message, MessageChange, StateView
+from ..problems import not_found
+from .charts import lines_of
+from .common import family_of, inspector_of, thread_of
+from .queries import DifferenceQuery, ThreadQuery, as_time
+from .rendering import downloaded, page
+from .timeline import timeline
+from .tree import hits, tree
+
+#: Checkpoints in a timeline, turns in a chart, messages on a page.
+CHECKPOINTS, TURNS, MESSAGES = 100, 100, 200
+
+#: Characters of a message that are shown at once, and of what is unfolded.
+SHOWN, UNFOLDED = 4_000, 200_000
+
+#: Messages shown before and after one that changed.
+AROUND = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message as it is shown.
+
+    Attributes:
+        at: Its place in the conversation, from 0.
+        message: The message.
+        answers: Whether it only holds what came of a call that is shown with that call.
+    """
+
+    at: int
+    message: Message
+    answers: bool = False
+
+
+def conversation(messages: Sequence[Message]) -> list[Said]:
+    """Messages with their places. The result of a call of a tool stands with the call, and not a second time."""
+    answered = {
+        call.call_id
+        for message in messages
+        for call in message.tool_calls
+        if call.call_id is not None and (call.result is not None or call.error is not None)
+    }
+    return [
+        Said(at, message, message.role == "tool" and _call_of(message) in answered)
+        for at, message in enumerate(messages)
+    ]
+
+
+def _call_of(message: Message) -> object:
+    """The id of the call that a message answers."""
+    found = message.raw.get("tool_call_id") if isinstance(message.raw, dict) else None
+    inner = message.raw.get("kwargs") if isinstance(message.raw, dict) else None
+    if found is None and isinstance(inner, dict):
+        found = inner.get("tool_call_id")
+    return found if isinstance(found, str) else None
+
+
+async def thread_page(request: Request) -> Response:
+    """``GET /inspect/thread``: as it is, or as it was at a checkpoint or a time."""
+    query: ThreadQuery = request.state.query
+    inspector = inspector_of(request)
+    family = family_of(query.family)
+    thread = await thread_of(request, family, query.thread)
+    history = await inspector.history(family, query.thread, limit=CHECKPOINTS, cursor=query.cursor or None)
+    state = await wanted_state(request)
+    markers = await inspector.changed([(family, query.thread)])
+    turns = await inspector.states(family, query.thread, TURNS)
+    said = [one for one in conversation(() if state is None else state.messages) if not one.answers]
+    first = max(0, len(said) - MESSAGES) if not query.first else max(0, min(query.first - 1, len(said)))
+    root = tree({} if state is None else state.state, query.find)
+    pinned = bool(query.checkpoint or query.at)
+    return page(
+        request,
+        "thread.html",
+        section="threads",
+        query=query,
+        family=family,
+        thread=thread,
+        timeline=timeline(history.items),
+        older=history.cursor,
+        state=state,
+        pinned=pinned,
+        said=said[first : first + MESSAGES],
+        before=first,
+        after=max(0, len(said) - first - MESSAGES),
+        most=MESSAGES,
+        lines=lines_of(turns),
+        root=root,
+        hits=hits(root) if query.find else 0,
+        marker=markers.get((family, query.thread), ""),
+        compared=compared(history.items, state),
+        shown_characters=SHOWN,
+        unfolded_characters=UNFOLDED,
+    )
+
+
+def compared(rows: Sequence[CheckpointRow], state: StateView | None) -> tuple[str | None, str | None]:
+    """The two checkpoints that are likeliest to be compared: the one that is shown, and the one before it."""
+    if state is None:
+        return None, None
+    after = state.checkpoint
+    before = after.parent_id
+    same = [row.checkpoint_id for row in rows if row.namespace == after.namespace]
+    if before is None and after.checkpoint_id in same[:-1]:
+        before = same[same.index(after.checkpoint_id) + 1]
+    return before, after.checkpoint_id
+
+
+async def wanted_state(request: Request) -> StateView | None:
+    """The state that a query asks for; None if the thread had none at that time.
+
+    Raises:
+        Problem: There is no such checkpoint.
+    """
+    query: ThreadQuery = request.state.query
+    found = await inspector_of(request).state(
+        family_of(query.family),
+        query.thread,
+        query.checkpoint or None,
+        namespace=query.namespace,
+        at=as_time(query.at),
+    )
+    if found is None and query.checkpoint:
+        raise not_found("checkpoint")
+    return found
+
+
+async def state_file(request: Request) -> Response:
+    """``GET /inspect/state.json``: a state, whole, as JSON."""
+    query: ThreadQuery = request.state.query
+    await thread_of(request, family_of(query.family), query.thread)
+    found = await wanted_state(request)
+    if found is None:
+        raise not_found("checkpoint")
+    value: dict[str, Any] = {
+        "family": found.family,
+        "thread_id": found.thread_id,
+        "checkpoint": {**asdict(found.checkpoint), "created_at": found.checkpoint.created_at.isoformat()},
+        "state": found.state,
+    }
+    if found.writes:
+        value["writes"] = [asdict(write) for write in found.writes]
+    return downloaded(value, f"{found.thread_id}.{found.checkpoint.checkpoint_id}.json")
+
+
+async def difference_page(request: Request) -> Response:
+    """``GET /inspect/difference``."""
+    query: DifferenceQuery = request.state.query
+    inspector = inspector_of(request)
+    family = family_of(query.family)
+    thread = await thread_of(request, family, query.thread)
+    found = await inspector.differences(family, query.thread, query.before, query.after, namespace=query.namespace)
+    counts = {
+        change: sum(one.change == change for one in found.messages)
+        for change in ("added", "removed", "changed", "same")
+    }
+    return page(
+        request,
+        "difference.html",
+        section="threads",
+        query=query,
+        family=family,
+        thread=thread,
+        found=found,
+        counts=counts,
+        messages=list(found.messages if query.all else around_changes(found.messages)),
+        shown_characters=SHOWN,
+        unfolded_characters=UNFOLDED,
+    )
+
+
+def around_changes(changes: Sequence[MessageChange]) -> Iterator[MessageChange | int]:
+    """The messages that changed, and those next to them; for the others between, how many they are."""
+    near = {
+        other for at, one in enumerate(changes) if one.change != "same" for other in range(at - AROUND, at + AROUND + 1)
+    }
+    skipped = 0
+    for at, one in enumerate(changes):
+        if at not in near:
+            skipped += 1
+            continue
+        if skipped:
+            yield skipped
+            skipped = 0
+        yield one
+    if skipped:
+        yield skipped

@@ -1,0 +1,60 @@
+"""The list of threads, newest first, searched and filtered."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ...inspection.records import Page, ThreadRow
+from .common import chosen, families_of, inspector_of
+from .queries import AGES, SIZES, ThreadsQuery, as_glob, as_value
+from .rendering import page
+
+#: Threads on a page.
+ON_A_PAGE = 50
+
+
+async def threads_page(request: Request) -> Response:
+    """``GET /``."""
+    query: ThreadsQuery = request.state.query
+    there = await families_of(request)
+    family = chosen(query.family, there)
+    found: Page[ThreadRow] = Page(())
+    if family is not None:
+        now = datetime.now(UTC)
+        length = AGES[query.age][0] if query.age in AGES else None
+        since = now - length if length is not None and query.age != "old" else None
+        until = now - length if length is not None and query.age == "old" else None
+        found = await inspector_of(request).threads(
+            family,
+            limit=ON_A_PAGE,
+            cursor=query.cursor or None,
+            pattern=as_glob(query.q),
+            metadata=(query.key, as_value(query.value)) if query.key else None,
+            min_bytes=SIZES[query.size][0] if query.size in SIZES else None,
+            saved_after=since,
+            saved_before=until,
+        )
+    kept = {
+        "family": family,
+        "q": query.q,
+        "key": query.key,
+        "value": query.value,
+        "size": query.size,
+        "age": query.age,
+    }
+    return page(
+        request,
+        "threads.html",
+        section="threads",
+        there=there,
+        family=family,
+        query=query,
+        kept=kept,
+        filtered=any((query.q, query.key, query.size, query.age)),
+        found=found,
+        sizes=SIZES,
+        ages=AGES,
+    )

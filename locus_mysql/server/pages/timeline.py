@@ -1,0 +1,98 @@
+"""A thread's checkpoints as a tree: which lane each is drawn in, and which lines pass by it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...inspection.records import CheckpointRow
+
+#: Lanes that are drawn; branches beyond them share the last one.
+LANES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A checkpoint in the drawing. Lanes are counted from the left, from 0.
+
+    Attributes:
+        row: The checkpoint.
+        lane: Where its dot is.
+        above: Whether what continues it is above, in its lane.
+        below: Whether a line leads on from it, to what it continues.
+        passing: Lanes whose lines pass by it.
+        joining: Lanes of further branches that begin at it.
+    """
+
+    row: CheckpointRow
+    lane: int
+    above: bool
+    below: bool
+    passing: Sequence[int]
+    joining: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A drawing, newest first.
+
+    Attributes:
+        nodes: Its rows.
+        lanes: How many lanes it has.
+        branches: How many ends it has: checkpoints that none continues.
+    """
+
+    nodes: Sequence[Node]
+    lanes: int
+    branches: int
+
+
+def timeline(rows: Sequence[CheckpointRow]) -> Timeline:
+    """Draw checkpoints, newest first. A lane waits for the checkpoint that the one above continues.
+
+    A checkpoint comes after those that continue it, as it is older; one that does not is drawn as an end of its own.
+    """
+    waiting: list[tuple[str, str] | None] = []
+    nodes = []
+    branches = 0
+    for row in rows:
+        key = (row.namespace, row.checkpoint_id)
+        lanes = [lane for lane, wanted in enumerate(waiting) if wanted == key]
+        above = bool(lanes)
+        if not lanes:
+            branches += 1
+            lanes = [_free(waiting)]
+        lane, *joining = lanes
+        for other in joining:
+            waiting[other] = None
+        waiting[lane] = None
+        passing = [other for other, wanted in enumerate(waiting) if wanted is not None]
+        waiting[lane] = None if row.parent_id is None else (row.namespace, row.parent_id)
+        nodes.append(
+            Node(
+                row=row,
+                lane=_drawn(lane),
+                above=above,
+                below=waiting[lane] is not None,
+                passing=_all_drawn(passing),
+                joining=_all_drawn(joining),
+            )
+        )
+    return Timeline(nodes, min(len(waiting), LANES), branches)
+
+
+def _free(waiting: list[tuple[str, str] | None]) -> int:
+    """The first lane in which nothing is drawn."""
+    for lane, wanted in enumerate(waiting):
+        if wanted is None:
+            return lane
+    waiting.append(None)
+    return len(waiting) - 1
+
+
+def _drawn(lane: int) -> int:
+    return min(lane, LANES - 1)
+
+
+def _all_drawn(lanes: Sequence[int]) -> list[int]:
+    return sorted({_drawn(lane) for lane in lanes})

@@ -1,0 +1,104 @@
+"""A JSON value as a tree that can be folded and searched, however large and deep the value is. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+#: What is shown of a value: so many nodes, so deep, so many characters of each text. The JSON has the rest.
+MOST_NODES, MOST_LEVELS, MOST_CHARACTERS = 2_000, 24, 1_000
+
+#: Levels that are unfolded at first.
+OPEN_LEVELS = 1
+
+Kind: TypeAlias = Literal["object", "array", "text", "number", "boolean", "null", "more"]
+
+
+@dataclass(slots=True)
+class Branch:
+    """A value in the tree.
+
+    Attributes:
+        name: The key, or the index; empty for the whole.
+        kind: What it is; ``more`` stands for what is not shown.
+        text: What it says, if it holds nothing else.
+        count: How many values it holds.
+        below: Those of them that are shown.
+        open: Whether it is unfolded.
+        hit: Whether it holds what is looked for, itself.
+    """
+
+    name: str
+    kind: Kind
+    text: str = ""
+    count: int = 0
+    below: list[Branch] = field(default_factory=list)
+    open: bool = False
+    hit: bool = False
+
+
+@dataclass(slots=True)
+class _Budget:
+    nodes: int = MOST_NODES
+
+
+def tree(value: Any, find: str = "") -> Branch:
+    """The tree of a value.
+
+    Args:
+        value: JSON.
+        find: What is looked for, in keys and in texts, whatever its case; what leads to it is unfolded.
+    """
+    return _branch("", value, find.casefold(), 0, _Budget())
+
+
+def hits(branch: Branch) -> int:
+    """How many values hold what is looked for, of those that are shown."""
+    return branch.hit + sum(map(hits, branch.below))
+
+
+def _branch(name: str, value: Any, find: str, level: int, budget: _Budget) -> Branch:
+    budget.nodes -= 1
+    if not isinstance(value, Mapping | list | tuple):
+        kind, text = _leaf(value)
+        branch = Branch(name, kind, text if len(text) <= MOST_CHARACTERS else _cut(text))
+        branch.hit = bool(find) and (find in name.casefold() or find in text.casefold())
+        return branch
+    pairs: Sequence[tuple[str, Any]] = (
+        [(str(key), one) for key, one in value.items()]
+        if isinstance(value, Mapping)
+        else [(str(at), one) for at, one in enumerate(value)]
+    )
+    branch = Branch(name, "object" if isinstance(value, Mapping) else "array", count=len(pairs))
+    branch.hit = bool(find) and isinstance(value, Mapping) and find in name.casefold()
+    branch.below = list(_below(pairs, find, level, budget))
+    branch.open = level < OPEN_LEVELS or any(one.open or one.hit for one in branch.below if find)
+    return branch
+
+
+def _below(pairs: Sequence[tuple[str, Any]], find: str, level: int, budget: _Budget) -> Iterator[Branch]:
+    if level >= MOST_LEVELS:
+        if pairs:
+            yield Branch("", "more", "deeper than is shown here")
+        return
+    for at, (key, one) in enumerate(pairs):
+        if budget.nodes <= 0:
+            yield Branch("", "more", f"{len(pairs) - at} more")
+            return
+        yield _branch(key, one, find, level + 1, budget)
+
+
+def _leaf(value: Any) -> tuple[Kind, str]:
+    if value is None:
+        return "null", "null"
+    if isinstance(value, bool):
+        return "boolean", "true" if value else "false"
+    if isinstance(value, int | float):
+        return "number", json.dumps(value)
+    return "text", str(value)
+
+
+def _cut(text: str) -> str:
+    return f"{text[:MOST_CHARACTERS]}\u2026 ({len(text):,} characters; the JSON has them all)"

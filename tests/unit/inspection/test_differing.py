@@ -1,0 +1,175 @@
+"""What changed between two states."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from locus_mysql.inspection.aligning import common, key_of, pairs
+from locus_mysql.inspection.conversation import messages_of
+from locus_mysql.inspection.differing import FIELDS_LIMIT, difference, field_changes, message_changes
+from locus_mysql.inspection.records import CheckpointRow, Difference, StateView
+
+from .test_conversation import JSON
+
+ROW = CheckpointRow("", "c", None, datetime(2026, 1, 1, tzinfo=UTC), 1)
+
+
+def view(state: dict[str, Any]) -> StateView:
+    """A state as the inspector shows it."""
+    return StateView("agents", "t", ROW, messages_of(state), state)
+
+
+def between(before: dict[str, Any], after: dict[str, Any]) -> Difference:
+    """The difference of two states."""
+    return difference(view(before), view(after))
+
+
+def said(*texts: str) -> list[dict[str, Any]]:
+    """Messages of these texts."""
+    return [{"role": "user", "content": text} for text in texts]
+
+
+def told(found: Difference) -> list[tuple[str, str | None, str | None]]:
+    """Changes of messages by their texts."""
+    return [
+        (one.change, None if one.before is None else one.before.text, None if one.after is None else one.after.text)
+        for one in found.messages
+    ]
+
+
+def fields(before: Any, after: Any) -> list[tuple[str, str, Any, Any]]:
+    """Changes of fields as tuples."""
+    return [(one.path, one.change, one.before, one.after) for one in field_changes(before, after)]
+
+
+def test_appended_messages_are_added() -> None:
+    found = between({"messages": said("a", "b")}, {"messages": said("a", "b", "c")})
+    assert told(found) == [("same", "a", "a"), ("same", "b", "b"), ("added", None, "c")]
+    assert found.fields == []
+
+
+def test_a_message_edited_in_the_middle_is_changed() -> None:
+    before = said("first", "the weather is fine today", "last")
+    found = between({"messages": before}, {"messages": said("first", "the weather is bad today", "last")})
+    assert [one[0] for one in told(found)] == ["same", "changed", "same"]
+
+
+def test_another_message_in_its_place_is_removed_and_added() -> None:
+    found = between({"messages": said("a", "one two three", "z")}, {"messages": said("a", "something else", "z")})
+    assert [one[0] for one in told(found)] == ["same", "removed", "added", "same"]
+
+
+def test_a_compaction_that_drops_the_beginning_removes_it_and_adds_the_summary() -> None:
+    texts = [f"message number {number} of many" for number in range(100)]
+    system = {"role": "system", "content": "Be brief."}
+    summary = {"role": "system", "content": "Summary: they talked."}
+    before = {"messages": [system, *said(*texts)]}
+    found = between(before, {"messages": [system, summary, *said(*texts[80:]), *said("new")]})
+    counted = {change: sum(one[0] == change for one in told(found)) for change in ("same", "removed", "added")}
+    assert counted == {"same": 21, "removed": 80, "added": 2}
+    assert told(found)[-1] == ("added", None, "new")
+
+
+def test_a_message_with_the_same_id_is_changed_whatever_it_says() -> None:
+    before = {"messages": [{"type": "ai", "id": "m", "content": "thinking"}]}
+    found = between(before, {"messages": [{"type": "ai", "id": "m", "content": "The answer is 42."}]})
+    assert told(found) == [("changed", "thinking", "The answer is 42.")]
+
+
+def test_fields_are_told_with_their_paths() -> None:
+    before = {"goal": "x", "metadata": {"a": 1, "odd key": 2}, "steps": [{"id": 1, "done": False, "of": 3}], "old": 1}
+    after = {"goal": "y", "metadata": {"a": 1, "odd key": 3}, "steps": [{"id": 1, "done": True, "of": 3}], "new": [2]}
+    assert fields(before, after) == [
+        ("goal", "changed", "x", "y"),
+        ('metadata["odd key"]', "changed", 2, 3),
+        ("steps[0].done", "changed", False, True),
+        ("old", "removed", 1, None),
+        ("new", "added", None, [2]),
+    ]
+
+
+def test_items_of_a_list_are_told_by_their_place_in_it() -> None:
+    assert fields({"l": [1, 2, 3]}, {"l": [1, 3, 4]}) == [("l[1]", "removed", 2, None), ("l[2]", "added", None, 4)]
+    assert fields({"l": [0.5]}, {"l": [0.5, 0.7]}) == [("l[1]", "added", None, 0.7)]
+
+
+def test_true_and_one_are_different_and_so_are_one_and_one_point_nought() -> None:
+    assert fields({"a": 1, "b": 1}, {"a": True, "b": 1.0}) == [("a", "changed", 1, True), ("b", "changed", 1, 1.0)]
+
+
+def test_the_conversation_is_not_told_again_among_the_fields() -> None:
+    before = {"channel_values": {"messages": said("a"), "count": 1}}
+    found = between(before, {"channel_values": {"messages": said("a", "b"), "count": 2}})
+    assert [one.path for one in found.fields] == ["channel_values.count"]
+
+
+def test_of_very_many_changes_the_first_are_told() -> None:
+    size = FIELDS_LIMIT + 1
+    found = between({str(n): 0 for n in range(size)}, {str(n): 1 for n in range(size)})
+    assert (len(found.fields), found.cut) == (FIELDS_LIMIT, True)
+    found = between({str(n): 0 for n in range(size - 1)}, {str(n): 1 for n in range(size - 1)})
+    assert (len(found.fields), found.cut) == (FIELDS_LIMIT, False)
+
+
+def cpu_s(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> float:
+    """Processor time of comparing conversations, the least of three."""
+    one, other = view({"messages": before}), view({"messages": after})
+    times = []
+    for _ in range(3):
+        begin = time.process_time()
+        difference(one, other)
+        times.append(time.process_time() - begin)
+    return min(times)
+
+
+def test_huge_conversations_that_have_nothing_in_common_take_time_in_proportion() -> None:
+    def both(size: int) -> float:
+        long = "words that are the same in all of them " * 5
+        return cpu_s(said(*(f"{n} {long}" for n in range(size))), said(*(f"x{n} other text" for n in range(size))))
+
+    assert both(4_000) < 40 * both(400)  # ten times would be linear, a hundred times quadratic
+
+
+def test_messages_that_are_all_the_same_take_time_in_proportion() -> None:
+    def both(size: int) -> float:
+        return cpu_s([*said("x"), *said("ok") * size], [*said("y"), *said("ok") * (size // 2), *said("z")])
+
+    assert both(8_000) < 40 * both(800)
+
+
+KEYS = st.lists(st.sampled_from("abcdefgh"), max_size=30)
+
+
+@given(KEYS, KEYS)
+def test_what_is_common_rises_in_both_lists_and_is_equal(before: list[str], after: list[str]) -> None:
+    found = common(before, after)
+    assert all(before[place] == after[other] for place, other in found)
+    assert found == sorted(set(found))
+    assert [other for _, other in found] == sorted({other for _, other in found})
+
+
+@given(KEYS, KEYS, st.booleans())
+def test_every_place_of_both_lists_is_told_once_and_in_order(before: list[str], after: list[str], pair: bool) -> None:
+    found = list(pairs(before, after, lambda place, other: pair))
+    assert [place for place, _ in found if place is not None] == list(range(len(before)))
+    assert [other for _, other in found if other is not None] == list(range(len(after)))
+
+
+@given(JSON, JSON)
+def test_only_what_is_not_the_same_is_told(before: Any, after: Any) -> None:
+    found = list(field_changes(before, after))
+    assert (found == []) == (key_of(before) == key_of(after))
+    assert list(field_changes(before, before)) == []
+
+
+@given(st.lists(JSON, max_size=6), st.lists(JSON, max_size=6))
+def test_messages_of_any_form_can_be_compared(before: list[Any], after: list[Any]) -> None:
+    one, other = (messages_of({"messages": [*said("hi"), *those]}) for those in (before, after))
+    changes = message_changes(one, other)
+    assert [change.before for change in changes if change.before] == list(one)
+    assert [change.after for change in changes if change.after] == list(other)
