@@ -30,6 +30,7 @@ _IN_PATHS: dict[str, dict[str, Any]] = {
 CODES: dict[str, tuple[int, str]] = {
     "invalid_input": (400, "The request cannot be understood or carried out as it is; correct it."),
     "not_json": (400, "The body is not JSON as RFC 8259 has it, in UTF-8, nested at most 200 deep."),
+    "malformed_request": (400, "It is not HTTP/1.1 as RFC 9112 has it; the connection is closed."),
     "unexpected_body": (400, "There is a body where none belongs."),
     "thread_mismatch": (400, "The path and the body name different threads."),
     "not_authenticated": (401, "There is no token, or nobody's."),
@@ -38,6 +39,7 @@ CODES: dict[str, tuple[int, str]] = {
     "not_found": (404, "It is not there, or not the caller's."),
     "not_kept": (404, "The database has no tables for this, and the service may not make them."),
     "method_not_allowed": (405, "The path has other methods; Allow lists them."),
+    "request_too_slow": (408, "The request's line and headers did not arrive in time; the connection is closed."),
     "body_too_slow": (408, "The body did not arrive in time."),
     "capacity_exceeded": (409, "A working session has no place for more."),
     "version_conflict": (409, "The item has another version than the write relied on."),
