@@ -116,7 +116,7 @@ async def viewing(base: str, thread: str, **headers: str) -> AsyncIterator[Viewe
 
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(WAIT_S):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - the service's thread makes it true
             await asyncio.sleep(0.01)
 
 
