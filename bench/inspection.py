@@ -1,9 +1,9 @@
 """The inspector's pages with a thousand threads and with a million: what each takes the server.
 
 Each thread has two checkpoints of a short conversation; threads were saved at random times within 60 days. A page holds
-50 threads. "Deep" is one that begins behind half of the threads. As somebody types, each further letter asks anew: first
-for ids that begin with the letters, then for ids that hold them anywhere. The time is that of the call, in this process
-and at the server, over a socket of the same machine.
+50 threads. "Deep" is one that begins behind half of the threads. As somebody types, each further letter asks anew, for
+ids that begin with the letters, or that hold them anywhere. The time is that of the call, in this process and at the
+server, on the same machine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from locus_mysql import CheckpointStore, MySQLConfig
-from locus_mysql.checkpoints.rows import as_sql_time
 from locus_mysql.inspection.cursors import to_cursor
 from locus_mysql.inspection.inspector import Inspector
 
@@ -29,14 +28,17 @@ from .fill import PAIR_KEY
 from .markdown import markdown_table
 from .scale import enlarge, enlarged, restore
 
+#: Written to a page of its own, of this name.
+PAGE = "inspection"
+
 SIZES, QUICK_SIZES = (1_000, 1_000_000), (1_000, 5_000)
 ROUNDS, QUICK_ROUNDS, WARM_UP_ROUNDS = 40, 5, 3
 #: An operation that takes longer is measured in fewer rounds.
 SECONDS_PER_OPERATION = 15
 #: Saved by the package, then copied on the server.
 PROTOTYPES, CHECKPOINTS_PER_THREAD, ROWS_PER_INSERT = 20, 2, 20_000
-#: One user in so many is rare, and has this many threads; every other one has a thousandth of all.
-USERS, RARE_THREADS = 1_000, 7
+#: Each user has a thousandth of all threads.
+USERS = 1_000
 DAYS = 60
 PERCENTILES = (50, 95)
 
@@ -55,20 +57,22 @@ def typed(text: str) -> list[str]:
     return [text[:end] for end in range(len(text) // 2, len(text) + 1)]
 
 
-def deep(size: int) -> str:
+def deep() -> str:
     """A cursor behind half of the threads."""
-    return to_cursor(as_sql_time(datetime.now(UTC) - timedelta(days=DAYS / 2)), "")
+    return to_cursor(True, datetime.now(UTC) - timedelta(days=DAYS / 2), "")
 
 
 OPERATIONS: dict[str, Call] = {
     "page of threads, the first": lambda i, n, s: i.threads("dicts"),
-    "page of threads, deep": lambda i, n, s: i.threads("dicts", cursor=deep(n)),
+    "page of threads, deep": lambda i, n, s: i.threads("dicts", cursor=deep()),
     "threads of a day": lambda i, n, s: i.threads(
         "dicts",
         saved_after=datetime.now(UTC) - timedelta(days=DAYS / 2 + 1),
         saved_before=datetime.now(UTC) - timedelta(days=DAYS / 2),
     ),
-    "typed: the beginning of an id": lambda i, n, s: i.threads("dicts", pattern=s.choice(typed(some_thread(n, s))) + "*"),
+    "typed: the beginning of an id": lambda i, n, s: i.threads(
+        "dicts", pattern=s.choice(typed(some_thread(n, s))) + "*"
+    ),
     "typed: a part of an id": lambda i, n, s: i.threads("dicts", pattern=f"*{s.choice(typed(some_thread(n, s)))[5:]}*"),
     "by metadata, one in a thousand": lambda i, n, s: i.threads("dicts", metadata=("user", s.randrange(USERS))),
     "by metadata, every second": lambda i, n, s: i.threads("dicts", metadata=("channel", "mail")),
@@ -81,6 +85,76 @@ OPERATIONS: dict[str, Call] = {
     "checkpoints by metadata": lambda i, n, s: i.by_metadata("user", s.randrange(USERS), family="dicts"),
     "statistics": lambda i, n, s: i.statistics("dicts"),
 }
+
+
+#: Those that show pages of threads, which are to be there at once.
+PAGES = tuple(name for name in OPERATIONS if name.startswith(("page", "threads", "typed", "by")))
+
+
+def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
+    """Milliseconds of each operation at each size, the sizes in turn."""
+    sizes = QUICK_SIZES if quick else SIZES
+    settings = enlarge(dsn)
+    try:
+        with fresh_database(dsn) as own:
+            configs = {size: MySQLConfig(dsn=own, table_prefix=f"i{size}_", search=False) for size in sizes}
+            filled_in_s = {}
+            for size, config in configs.items():
+                begin = time.perf_counter()
+                fill(config, own, size, _say)
+                filled_in_s[str(size)] = time.perf_counter() - begin
+            timed = asyncio.run(_measure(configs, QUICK_ROUNDS if quick else ROUNDS))
+            return {"settings": enlarged(dsn), "filled_in_s": filled_in_s, "operations": timed}
+    finally:
+        restore(dsn, settings)
+
+
+async def _measure(configs: dict[int, MySQLConfig], rounds: int) -> dict[str, dict[str, dict[str, float]]]:
+    """Percentiles by operation and size."""
+    inspectors = {size: Inspector(config) for size, config in configs.items()}
+    measured = {}
+    for name, call in OPERATIONS.items():
+        times: dict[int, list[float]] = {size: [] for size in inspectors}
+        source, began = random.Random(2), time.perf_counter()
+        for number in range(rounds + WARM_UP_ROUNDS):
+            if number > WARM_UP_ROUNDS + 2 and time.perf_counter() - began > SECONDS_PER_OPERATION:
+                break
+            for size, inspector in inspectors.items():
+                begin = time.perf_counter()
+                await call(inspector, size, source)
+                if number >= WARM_UP_ROUNDS:
+                    times[size].append((time.perf_counter() - begin) * 1_000)
+        measured[name] = {str(size): _percentiles(one) for size, one in times.items()}
+        _say(f"{name}: {measured[name]}")
+    for inspector in inspectors.values():
+        await inspector.close()
+    return measured
+
+
+def _percentiles(times: list[float]) -> dict[str, float]:
+    cuts = statistics.quantiles(times, n=100, method="inclusive")
+    return {f"p{at}": cuts[at - 1] for at in PERCENTILES}
+
+
+def table(result: dict[str, Any]) -> str:
+    """Operations in rows, sizes in columns."""
+    sizes = list(result["filled_in_s"])
+    rows = [
+        [
+            name,
+            *(" / ".join(f"{measured[size][f'p{at}']:.1f}" for at in PERCENTILES) for size in sizes),
+            f"{measured[sizes[-1]]['p50'] / measured[sizes[0]]['p50']:.1f}",
+        ]
+        for name, measured in result["operations"].items()
+    ]
+    headings = ["p50 / p95 in ms, by number of threads", *(f"{int(size):,}" for size in sizes), "p50, most to least"]
+    parts = [" ".join((__doc__ or "").split("\n\n", 1)[1].split()), markdown_table(headings, rows)]
+    filled = ", ".join(f"{int(size):,} threads in {seconds:.0f} s" for size, seconds in result["filled_in_s"].items())
+    return "\n\n".join([*parts, f"The tables were filled with {filled}."])
+
+
+def _say(message: str) -> None:
+    print(f"bench: inspection, {message}", file=sys.stderr, flush=True)
 
 
 async def save_prototypes(config: MySQLConfig) -> None:
@@ -111,7 +185,10 @@ def fill(config: MySQLConfig, dsn: str, threads: int, progress: Callable[[str], 
     thread_id = f"CONCAT('user-', LPAD(n %% {USERS}, 4, '0'), '/thread-', LPAD(n, 7, '0'))"
     saved_at = f"(UTC_TIMESTAMP(6) - INTERVAL (CRC32(n) %% {DAYS * 86_400}) SECOND)"
     user, channel = f"n %% {USERS}", "IF(n %% 2, 'mail', 'telephone')"
-    keys = (PAIR_KEY.format(name="'user'", value=user), PAIR_KEY.format(name="'channel'", value=f"JSON_QUOTE({channel})"))
+    keys = (
+        PAIR_KEY.format(name="'user'", value=user),
+        PAIR_KEY.format(name="'channel'", value=f"JSON_QUOTE({channel})"),
+    )
     replaced = {
         "tenant": "o.tenant",
         "thread_id": thread_id,

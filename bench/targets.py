@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from . import graphs, memories, working
+from . import graphs, inspection, memories, working
 from .contestants import BUILT_IN, OURS, OURS_BLOCKING, POSTGRESQL, REDIS
 from .floor import floor_of
 from .markdown import markdown_table
@@ -235,6 +235,17 @@ def _of_working() -> Iterator[Target]:
     yield Target("a session, times what a checkpoint writes", case, "≥", 20, checkpoint_share, working.PAGE)
 
 
+def _of_inspection() -> Iterator[Target]:
+    """What is wanted of the inspector with a million threads."""
+    for name in inspection.PAGES:
+        yield Target("p50 in ms, 1,000,000 threads", name, "≤", 100, page_of_a_million(name), inspection.PAGE)
+
+
+def page_of_a_million(name: str) -> Callable[[Results], float]:
+    """The median of a page with a million threads."""
+    return lambda results: results["inspection"]["operations"][name]["1000000"]["p50"]
+
+
 def of_bare(what: str, name: str) -> Callable[[Results], float]:
     """The most that a median of working memory is of that of the bare call, of all sizes."""
 
@@ -327,6 +338,7 @@ TARGETS: tuple[Target, ...] = (
     *_of_graphs(),
     *_of_memories(),
     *_of_working(),
+    *_of_inspection(),
     Target("bytes per known thread", "10,000 threads", "≤", 2048, bytes_per_known_thread),
 )
 

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
         mysql_checkpointer,
         register,
     )
+    from .integrations.locus.copying import copy_threads
     from .integrations.locus.memory import MySQLMemory, SyncMySQLMemory
-    from .integrations.locus.working import WorkingMemoryHook, working_memory_tools
+    from .integrations.locus.working import WorkingMemoryHook, WorkingSessions, working_memory_tools
     from .memories.store import MemoryStore, SyncMemoryStore
     from .versions.saver import MySQLCheckpointSaver, SyncMySQLCheckpointSaver
     from .working.memory import SyncWorkingMemory, WorkingMemory
@@ -49,6 +50,8 @@ _HOMES = {
     "ThreadBranched": ".checkpoints.branching",
     "WorkingMemory": ".working.memory",
     "WorkingMemoryHook": ".integrations.locus.working",
+    "copy_threads": ".integrations.locus.copying",
+    "WorkingSessions": ".integrations.locus.working",
     "mysql_checkpointer": ".integrations.locus.checkpointer",
     "register": ".integrations.locus.checkpointer",
     "register_driver": ".drivers.registry",
@@ -63,6 +66,8 @@ _OF_LOCUS = frozenset(
         "SyncMySQLCheckpointer",
         "SyncMySQLMemory",
         "WorkingMemoryHook",
+        "copy_threads",
+        "WorkingSessions",
         "mysql_checkpointer",
         "register",
         "working_memory_tools",
@@ -91,7 +96,9 @@ __all__ = [
     "ThreadBranched",
     "WorkingMemory",
     "WorkingMemoryHook",
+    "WorkingSessions",
     "__version__",
+    "copy_threads",
     "mysql_checkpointer",
     "register",
     "register_driver",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import signal
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from types import FrameType
+from typing import Any
 
 
 class StopRequested(KeyboardInterrupt):
@@ -37,3 +39,31 @@ def stop_signals_raise() -> Iterator[None]:
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)
+
+
+async def until_stopped(work: Coroutine[Any, Any, object]) -> int | None:
+    """Do some work of several tasks until a signal asks the process to stop: it is cancelled then, in order.
+
+    An exception raised by a handler would come up in whatever task runs just then, and be logged by the others.
+
+    Returns:
+        The signal that asked; None if the work was done before.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
+    stopped: list[int] = []
+
+    def stop(signum: int) -> None:
+        if not stopped:
+            stopped.append(signum)
+            task.cancel()
+
+    for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(one) is not signal.SIG_IGN:
+            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # Windows; not the main thread
+                loop.add_signal_handler(one, stop, one)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not stopped:
+            raise
+    return stopped[0] if stopped else None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from .moving import MovingOperations
 from .querying import QueryOperations
-from .saving import SavingOperations
 
 
-class CheckpointOperations(SavingOperations, QueryOperations):
+class CheckpointOperations(MovingOperations, QueryOperations):
     """The operations of one configuration, as generators that do no I/O. A tenant is the first argument of each.
 
     Args:

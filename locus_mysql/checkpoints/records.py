@@ -79,7 +79,7 @@ def checkpoint_info(row: Row) -> CheckpointInfo:
     return CheckpointInfo(
         thread_id=cast(str, thread_id),
         checkpoint_id=cast(str, checkpoint_id),
-        metadata=_metadata(thread_id, checkpoint_id, metadata),
+        metadata=metadata_of(thread_id, checkpoint_id, metadata),
         created_at=aware(created_at),
         updated_at=aware(created_at),
     )
@@ -93,7 +93,7 @@ def history_entry(thread_id: str, row: Row) -> HistoryEntry:
         parent_id=cast("str | None", parent_id),
         created_at=aware(created_at),
         size_bytes=cast(int, size),
-        metadata=_metadata(thread_id, checkpoint_id, metadata),
+        metadata=metadata_of(thread_id, checkpoint_id, metadata),
     )
 
 
@@ -140,7 +140,12 @@ def readable(parse: Callable[[R], T], found: Iterable[R]) -> Iterator[T]:
             yield parsed
 
 
-def _metadata(thread_id: object, checkpoint_id: object, text: object) -> dict[str, Any]:
+def metadata_of(thread_id: object, checkpoint_id: object, text: object) -> dict[str, Any]:
+    """Metadata, from its text.
+
+    Raises:
+        CorruptCheckpoint: It is damaged.
+    """
     try:
         metadata = json.loads(cast(str, text)) if text else {}
     except (ValueError, RecursionError):

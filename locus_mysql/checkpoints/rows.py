@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias, cast
 
@@ -75,7 +75,7 @@ def rewritten(
         _, _, _, checkpoint_id, _, parent_seq, metadata, metadata_keys, created_at, _ = row
         if checkpoint_id is None:
             continue
-        state, before = assemble_rows(_chain(stored, seq), thread_id)
+        state, before = assemble_rows(chain_of(stored, seq), thread_id)
         new = change(cast(str, checkpoint_id), state.text())
         parent = _nearest_named(stored, seq, cast("int | None", parent_seq))
         provisional = before[0].provisional
@@ -113,7 +113,7 @@ def as_sql_time(value: datetime) -> str:
     return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
-def _chain(stored: dict[int, Row], seq: int) -> list[Row]:
+def chain_of(stored: Mapping[int, Row], seq: int) -> list[Row]:
     """A row and those it builds on, newest first. Ends early where a base is missing or not older than its row."""
     chain = [stored[seq]]
     while (base := stored.get(cast(int, chain[-1][4]))) is not None and cast(int, base[0]) < cast(int, chain[-1][0]):

@@ -263,15 +263,18 @@ class SavingOperations(CleaningOperations):
             known = yield from self._load_newest_known(tenant, thread_id, before)
             self.counters.look_up(STATES, hit=known is not None and before.held is not None)
             return known or (yield from self._load_newest(tenant, thread_id, before))
-        (found,) = yield Batch.of(self.sql.loading.named(tenant, thread_id, check_checkpoint_id(checkpoint_id)))
-        rows: Sequence[Row] | None = rows_of(found.rows[0]) if found.rows else ()
-        if rows is None:
-            rows = yield from self._read_all(tenant, thread_id, checkpoint_id)
+        rows = yield from self._named_rows(tenant, thread_id, checkpoint_id)
         if not rows:
             return None
         state, lineage = assemble_rows(rows, thread_id)
         self.memory.remember((tenant, thread_id), before, before.after_loading(lineage, _version(rows)))
         return state, lineage[0].token
+
+    def _named_rows(self, tenant: str, thread_id: str, checkpoint_id: str) -> Operation[Sequence[Row]]:
+        """A checkpoint's row and those it builds on; none if it is not there."""
+        (found,) = yield Batch.of(self.sql.loading.named(tenant, thread_id, check_checkpoint_id(checkpoint_id)))
+        rows: Sequence[Row] | None = rows_of(found.rows[0]) if found.rows else ()
+        return (yield from self._read_all(tenant, thread_id, checkpoint_id)) if rows is None else rows
 
     def newest_token(self, tenant: str, thread_id: str) -> Operation[bytes | None]:
         """The token of a thread's newest checkpoint; None if there is none. One round trip."""

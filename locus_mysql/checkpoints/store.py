@@ -44,6 +44,11 @@ class StoreOperations:
         self.schema = dialect.schema
         self.checkpoints = CheckpointOperations(config, dialect)
 
+    @property
+    def tenant(self) -> str:
+        """Whose the threads are."""
+        return self._tenant
+
     def count_in(self, counters: Counters) -> None:
         """See `CountsCache.count_in`."""
         self.checkpoints.counters = counters

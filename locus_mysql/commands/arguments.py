@@ -48,6 +48,13 @@ def add_prefix(parser: argparse.ArgumentParser, default: str = "locus_") -> None
     parser.add_argument("--prefix", dest="table_prefix", help=f"put before the names of the tables ({default})")
 
 
+def add_which_threads(parser: argparse.ArgumentParser) -> None:
+    """Which threads."""
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--thread", action="append", metavar="ID", help="only this thread; may stand several times")
+    chosen.add_argument("--pattern", default="*", metavar="GLOB", help="only threads whose ids match it (*)")
+
+
 def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
     """The options of `MySQLConfig` that were given as arguments."""
     names = ("dsn", "driver", "tenant", "table_prefix", "search", "search_parser")
@@ -71,6 +78,6 @@ def tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def counted_items(count: int) -> str:
-    """So many items, in words."""
-    return f"{count} item{'' if count == 1 else 's'}"
+def counted(count: int, noun: str) -> str:
+    """So many of something, in words."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"

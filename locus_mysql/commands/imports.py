@@ -7,7 +7,6 @@ import asyncio
 
 from ..config import MySQLConfig
 from ..integrations.memu.importing import MemuImport
-from ..integrations.sdk import need_locus
 from .arguments import (
     FAILED,
     OK,
@@ -20,16 +19,6 @@ from .arguments import (
     options_of,
     tell,
 )
-
-
-def add_import_locus(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``import-locus``."""
-    add_connection(parser, "; where to copy to")
-    parser.add_argument("--source-dsn", metavar="DSN", help="where to copy from (the same database)")
-    parser.add_argument("--table", default="checkpoints", help="the built-in backend's table (checkpoints)")
-    add_tenant(parser)
-    add_prefix(parser)
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be copied")
 
 
 def add_import_langgraph(parser: argparse.ArgumentParser) -> None:
@@ -50,18 +39,6 @@ def add_import_memu(parser: argparse.ArgumentParser) -> None:
         metavar="FIELDS",
         help=f"{SCOPE_HELP} (user_id)",
     )
-
-
-def import_locus(arguments: argparse.Namespace) -> int:
-    """Copy the threads and checkpoints of Locus' built-in MySQL backend."""
-    need_locus("The import")
-    from ..integrations.locus.importing import LocusImport
-
-    source, target = _from_and_to(arguments)
-    copying = LocusImport(source, target, table=arguments.table, dry_run=arguments.dry_run, tell=tell)
-    summary = asyncio.run(copying.run())
-    print(summary)
-    return OK if summary.complete else FAILED
 
 
 def import_langgraph(arguments: argparse.Namespace) -> int:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ..config import MySQLConfig
 from ..database.database import Database
+from ..database.exporting import Tally, Target
+from ..database.sealing import End, Head, content_of
 from ..errors import InvalidInput
-from ..integrations.memu.exporting import FORMAT as MEMU_FORMAT
-from ..integrations.memu.exporting import MemuTarget
-from ..memories.exporting import ItemTarget, Target
-from ..memories.lines import FORMAT
-from ..memories.restoring import Tally
-from ..memories.sealing import End, Head, content_of
-from .arguments import tell
+from .arguments import counted, tell
 
 #: Items between two lines of progress.
 PROGRESS_EVERY = 10_000
@@ -29,12 +25,14 @@ class Import:
 
     Args:
         config: Where to, and whose it will be.
-        overwrite: Whether items that are there as something else are written over.
+        target_of: What takes the lines behind a first one. Raises `InvalidInput` if nothing can.
+        noun: What the lines hold, for messages.
     """
 
-    def __init__(self, config: MySQLConfig, *, overwrite: bool = False) -> None:
+    def __init__(self, config: MySQLConfig, target_of: Callable[[Head], Target], noun: str = "item") -> None:
         self._config = config
-        self._overwrite = overwrite
+        self._target_of = target_of
+        self._noun = noun
 
     async def run(self, lines: Iterable[bytes]) -> Tally:
         """Write what the lines say; what became of it.
@@ -53,17 +51,16 @@ class Import:
                 with _numbered(number):
                     if ended:
                         raise InvalidInput("The file goes on behind its end.")
-                    content = content_of(line, number)
+                    content = content_of(line, number, constants=target is not None and target.constants)
                     if isinstance(content, Head):
-                        target = self._target(content)
+                        target = self._target_of(content)
                         continue
                     assert target is not None  # noqa: S101 - the first line is a head, or was refused
                     if isinstance(content, End):
                         ended = True
                         if content.items != read:
-                            raise InvalidInput(
-                                f"The file had {content.items} items when it was written, and has {read}."
-                            )
+                            had = counted(content.items, self._noun)
+                            raise InvalidInput(f"The file had {had} when it was written, and has {read}.")
                         continue
                     batch.append(target.read(content))
                 read += 1
@@ -72,26 +69,13 @@ class Import:
                     await target.write(database, batch, done)
                     batch, size = [], 0
                 if read % PROGRESS_EVERY == 0:
-                    tell(f"{read} items …")
+                    tell(f"{counted(read, self._noun)} …")
             with _numbered(number + 1):
                 if not ended:
                     raise InvalidInput("The file ends without its last line; it was cut off.")
             if batch and target is not None:
                 await target.write(database, batch, done)
         return done
-
-    def _target(self, head: Head) -> Target:
-        """What takes the lines behind a first one."""
-        if head.format == FORMAT:
-            return ItemTarget(self._config, tell, overwrite=self._overwrite)
-        if head.format == MEMU_FORMAT:
-            if self._overwrite:
-                raise InvalidInput("The file holds memU's records, which are not written over (--overwrite).")
-            scope = head.content.get("scope")
-            if not isinstance(scope, list) or not all(isinstance(name, str) for name in scope):
-                raise InvalidInput("The file does not say which fields memU's user model has (scope).")
-            return MemuTarget(self._config, scope, tell)
-        raise InvalidInput(f"The file holds {head.format[:50]!r}, which this version does not know.")
 
 
 @contextlib.contextmanager

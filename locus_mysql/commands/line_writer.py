@@ -6,10 +6,10 @@ from typing import Any, Protocol
 
 from ..config import MySQLConfig
 from ..database.database import Database
+from ..database.exporting import Source
+from ..database.sealing import End, content_of, end_line
 from ..errors import InvalidInput, UsageError
-from ..memories.exporting import Source
-from ..memories.sealing import End, content_of, end_line
-from .arguments import counted_items, tell
+from .arguments import counted, tell
 from .part_file import PartFile
 
 #: Items between two lines of progress.
@@ -33,12 +33,14 @@ class Export:
         config: Where from.
         source: What is read.
         output: Where to.
+        noun: What the source has, for messages.
     """
 
-    def __init__(self, config: MySQLConfig, source: Source, output: Output) -> None:
+    def __init__(self, config: MySQLConfig, source: Source, output: Output, noun: str = "item") -> None:
         self._config = config
         self._source = source
         self._output = output
+        self._noun = noun
         self.items = 0
 
     def begin(self) -> None:
@@ -60,7 +62,7 @@ class Export:
                     break
                 raise UsageError(f"{file.part} was left by another export, of other items. Remove it.")
             try:
-                content = content_of(line, number)
+                content = content_of(line, number, constants=self._source.constants)
                 if isinstance(content, End):
                     break
                 if isinstance(content, dict):
@@ -73,7 +75,7 @@ class Export:
         if size == 0:
             self.begin()
         if self.items:
-            tell(f"Going on with {file.part}, behind {counted_items(self.items)}.")
+            tell(f"Going on with {file.part}, behind {counted(self.items, self._noun)}.")
         return last
 
     async def run(self, after: Any) -> bool:
@@ -90,7 +92,7 @@ class Export:
                     complete = False
                 self._output.write(b"".join(page.lines))
                 if self.items // PROGRESS_EVERY < (self.items + len(page.lines)) // PROGRESS_EVERY:
-                    tell(f"{self.items + len(page.lines)} of {count} items …")
+                    tell(f"{self.items + len(page.lines)} of {counted(count, self._noun)} …")
                 self.items += len(page.lines)
                 after = page.last
                 size = sum(map(len, page.lines))

@@ -11,13 +11,12 @@ from ..errors import LocusMySQLError
 from ..signals import StopRequested, stop_signals_raise
 from .arguments import FAILED, Parser
 from .care import add_health, add_vacuum, health, vacuum
+from .copying import add_copy, add_import_locus, copy, import_locus
 from .imports import (
     add_import_langgraph,
-    add_import_locus,
     add_import_memu,
     import_langgraph,
     import_langgraph_store,
-    import_locus,
     import_memu,
 )
 from .looking.diff import add_diff, diff
@@ -30,6 +29,7 @@ from .memory import add_memory, memory
 from .serving import add_serve, add_token, serve, token
 from .showing import add_demo, add_server, demo, server
 from .tables import add_grants, add_schema, grants, schema
+from .thread_files import add_export, add_import, export_threads, import_threads
 
 #: Each command: what runs it, its arguments, and what it does.
 COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], Callable[[argparse.ArgumentParser], None], str]] = {
@@ -39,6 +39,7 @@ COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], Callable[[argpars
     "token": (token, add_token, "make a token for the HTTP service"),
     "schema": (schema, add_schema, "print the statements that make the tables, for a migration"),
     "grants": (grants, add_grants, "print the GRANT statements that an account needs"),
+    "copy": (copy, add_copy, "copy threads from any Locus checkpointer to any other"),
     "import-locus": (import_locus, add_import_locus, "copy the checkpoints of Locus' built-in MySQL backend"),
     "import-langgraph": (import_langgraph, add_import_langgraph, "copy the checkpoints of langgraph-checkpoint-mysql"),
     "import-langgraph-store": (
@@ -47,6 +48,8 @@ COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], Callable[[argpars
         "copy the items of langgraph-checkpoint-mysql's store",
     ),
     "import-memu": (import_memu, add_import_memu, "copy the records of memU's unmerged MySQL pull request"),
+    "export": (export_threads, add_export, "write threads to a file of JSON lines"),
+    "import": (import_threads, add_import, "write the threads of such a file into the tables"),
     "memory": (memory, add_memory, "export long-term memory to a file of JSON lines, or import one"),
     "vacuum": (vacuum, add_vacuum, "remove checkpoints older than some days, and expired items"),
     "threads": (threads, add_threads, "list the threads saved to last, with their age, checkpoints and size"),

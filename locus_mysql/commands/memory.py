@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import sys
-from pathlib import Path
-from typing import BinaryIO
+from functools import partial
 
 from ..config import MySQLConfig
+from ..database.exporting import Source, Target
+from ..database.sealing import Head
 from ..dialect.memories.ranges import Range
-from ..errors import UsageError
-from ..integrations.memu.exporting import MemuSource
-from ..memories.exporting import ItemSource, Source
+from ..errors import InvalidInput, UsageError
+from ..integrations.memu.exporting import FORMAT as MEMU_FORMAT
+from ..integrations.memu.exporting import MemuSource, MemuTarget
+from ..memories.exporting import ItemSource, ItemTarget
+from ..memories.lines import FORMAT
 from ..memories.namespaces import path_of
 from .arguments import (
     FAILED,
@@ -21,16 +22,13 @@ from .arguments import (
     add_connection,
     add_prefix,
     add_tenant,
-    counted_items,
+    counted,
     fields_of,
     options_of,
     tell,
 )
+from .line_files import read_lines, write_lines
 from .line_reader import Import
-from .line_writer import Export
-from .part_file import PartFile
-
-STANDARD_STREAM = "-"
 
 
 def add_memory(parser: argparse.ArgumentParser) -> None:
@@ -72,29 +70,14 @@ def memory(arguments: argparse.Namespace) -> int:
 def export_items(arguments: argparse.Namespace) -> int:
     """Write a tenant's items to a file. Killed and started again, it goes on where it stopped."""
     config = MySQLConfig.from_env(**options_of(arguments), ddl_mode="validate")
-    source = _source(config, arguments)
-    if arguments.file == STANDARD_STREAM:
-        exporting = Export(config, source, _StandardOutput())
-        exporting.begin()
-        complete = asyncio.run(exporting.run(None))
-    else:
-        with PartFile(Path(arguments.file)) as file:
-            exporting = Export(config, source, file)
-            complete = asyncio.run(exporting.run(exporting.go_on(file)))
-            file.finish()
-    tell(f"Exported {counted_items(exporting.items)}.")
-    return OK if complete else FAILED
+    return OK if write_lines(config, _source(config, arguments), arguments.file, "item") else FAILED
 
 
 def import_items(arguments: argparse.Namespace) -> int:
     """Write a file's items into the tables. Killed and started again, it passes over what is there already."""
     config = MySQLConfig.from_env(**options_of(arguments))
-    if arguments.file == STANDARD_STREAM:
-        done = asyncio.run(Import(config, overwrite=arguments.overwrite).run(sys.stdin.buffer))
-    else:
-        with _opened(arguments.file) as file:
-            done = asyncio.run(Import(config, overwrite=arguments.overwrite).run(file))
-    parts = [f"Imported {counted_items(done.written)}"]
+    done = read_lines(Import(config, partial(_target, config, overwrite=arguments.overwrite)), arguments.file)
+    parts = [f"Imported {counted(done.written, 'item')}"]
     if done.present:
         parts.append(f"{done.present} there already")
     if done.differing:
@@ -117,24 +100,15 @@ def _source(config: MySQLConfig, arguments: argparse.Namespace) -> Source:
     return MemuSource(config, fields_of(arguments.scope), where)
 
 
-class _StandardOutput:
-    """The standard output, as an output of an export."""
-
-    def write(self, data: bytes) -> None:
-        """Add to it.
-
-        Raises:
-            UsageError: Whoever read it has gone.
-        """
-        try:
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
-        except OSError as error:
-            raise UsageError(f"The standard output cannot be written: {error.strerror}.") from None
-
-
-def _opened(name: str) -> BinaryIO:
-    try:
-        return Path(name).open("rb")
-    except OSError as error:
-        raise UsageError(f"{name} cannot be read: {error.strerror}.") from None
+def _target(config: MySQLConfig, head: Head, *, overwrite: bool) -> Target:
+    """What takes the lines behind a first one."""
+    if head.format == FORMAT:
+        return ItemTarget(config, tell, overwrite=overwrite)
+    if head.format == MEMU_FORMAT:
+        if overwrite:
+            raise InvalidInput("The file holds memU's records, which are not written over (--overwrite).")
+        scope = head.content.get("scope")
+        if not isinstance(scope, list) or not all(isinstance(name, str) for name in scope):
+            raise InvalidInput("The file does not say which fields memU's user model has (scope).")
+        return MemuTarget(config, scope, tell)
+    raise InvalidInput(f"The file holds {head.format[:50]!r}, which this command does not take.")

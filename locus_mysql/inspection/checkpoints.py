@@ -134,9 +134,9 @@ class CheckpointThreads:
         """The threads that an index gives for the filters; None if none serves."""
         looking = self.sql.looking
         if filters.pattern is not None and not filters.pattern.startswith(("*", "?")):
-            return looking.beginning(self._tenant, filters.pattern, place, CANDIDATES + 1)
+            return looking.beginning(self._tenant, filters.pattern, place, CANDIDATES)
         if filters.keys is not None:
-            return looking.having(self._tenant, filters.keys, place, CANDIDATES + 1)
+            return looking.having(self._tenant, filters.keys, place, CANDIDATES)
         return None
 
     def _look(self, step: Step, filters: _Filters, limit: int) -> Operation[tuple[list[Row], Row, int]]:
@@ -210,10 +210,11 @@ class CheckpointThreads:
         query = check_text(query, "Query").replace("*", " ")  # see `QueryOperations.search`
         limit = min(check_limit(limit), PAGE_LIMIT)
         parts = parts_of(query)
-        if not parts or not limit:
+        texts = [text for part in parts if (text := part.strip('" '))]
+        if not texts or not limit:
             return []
         find = self.sql.queries.search(self._tenant, query, parts, limit * 4 + 20)
-        waiting = self.sql.looking.waiting(self._tenant, [part.strip('"') for part in parts], WAITING_ROWS, limit)
+        waiting = self.sql.looking.waiting(self._tenant, texts, WAITING_ROWS, limit)
         try:
             found, unindexed = yield Batch((find, waiting), atomic=False, feeds_no_save=True)
         except SchemaMismatch as error:

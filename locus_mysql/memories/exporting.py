@@ -1,71 +1,21 @@
-"""What an export reads and an import writes: the protocols `Source` and `Target`, and those of items."""
+"""Items of long-term memory, as an export reads them and an import writes them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from ..config import MySQLConfig
 from ..database.database import Database
+from ..database.exporting import Page, Tally
 from ..dialect.memories.filters import Condition
 from ..dialect.memories.ranges import Range
 from ..errors import CorruptCheckpoint
 from .lines import head_line, item_line, item_of_content
 from .moving import KeptItem
 from .namespaces import labels_of
-from .restoring import Tally, write_whole
+from .restoring import write_whole
 from .store import MemoryProcedures
-
-
-@dataclass(slots=True)
-class Page:
-    """Some lines of an export.
-
-    Args:
-        lines: The lines.
-        last: The position of the last thing that was read; None if there was none.
-        damaged: What could not be read, in words.
-    """
-
-    lines: list[bytes] = field(default_factory=list)
-    last: Any = None
-    damaged: list[str] = field(default_factory=list)
-
-
-class Source(Protocol):
-    """Reads what is to be exported, in an order of positions."""
-
-    @property
-    def head(self) -> bytes:
-        """The first line."""
-
-    def position_of(self, content: Mapping[str, Any]) -> Any:
-        """The position of what a line says.
-
-        Raises:
-            InvalidInput: It cannot be read.
-        """
-
-    async def count(self, database: Database) -> int:
-        """How much there is; makes or checks the tables."""
-
-    async def page(self, database: Database, after: Any, limit: int) -> Page:
-        """Some lines behind a position, or from the beginning."""
-
-
-class Target(Protocol):
-    """Writes what lines say."""
-
-    def read(self, content: Mapping[str, Any]) -> Any:
-        """What a line says, checked.
-
-        Raises:
-            InvalidInput: It holds what cannot be stored.
-        """
-
-    async def write(self, database: Database, contents: Sequence[Any], done: Tally) -> None:
-        """Write it, and read it again to compare."""
 
 
 class ItemSource:
@@ -75,6 +25,8 @@ class ItemSource:
         config: Whose, and where from.
         where: Of which namespaces.
     """
+
+    constants = False
 
     def __init__(self, config: MySQLConfig, where: Range) -> None:
         self._config = config
@@ -112,6 +64,8 @@ class ItemTarget:
         tell: Told of what is left alone.
         overwrite: Whether what is there as something else is written over.
     """
+
+    constants = False
 
     def __init__(self, config: MySQLConfig, tell: Callable[[str], None], *, overwrite: bool = False) -> None:
         self._procedures = MemoryProcedures(config)

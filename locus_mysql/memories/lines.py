@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
+from ..database.sealing import End, Head, content_of, floats_bytes, floats_text, sealed
 from ..dialect.memories.moving import KeptRow
 from ..errors import CorruptCheckpoint, InvalidInput
 from .arguments import SEARCHED_CHARACTERS, TTL_LIMIT_S, check_text, encode_metadata, encode_value, strings_of
 from .moving import KeptItem, time_text
 from .namespaces import encoded_key, labels_of, path_of
-from .sealing import End, Head, content_of, floats_bytes, floats_text, sealed
 from .vectors.coding import decode_vector, floats_of
 
 #: What the first line says.

@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from ..database.database import Database
+from ..database.exporting import Tally
 from ..errors import StateTooLarge
 from .moving import KeptItem
 from .namespaces import labels_of
 from .store import MemoryProcedures
-
-
-@dataclass(slots=True)
-class Tally:
-    """What became of what was to be written as it was.
-
-    Args:
-        written: How many were not there, and are now.
-        present: How many were there already, the same in all.
-        differing: How many are there as something else, and were left alone.
-    """
-
-    written: int = 0
-    present: int = 0
-    differing: int = 0
 
 
 async def write_whole(

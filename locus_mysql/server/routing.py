@@ -81,8 +81,8 @@ def segments_of(scope: Any) -> list[str]:
     """
     raw = scope.get("raw_path")
     text = quote(scope["path"]) if raw is None else raw.partition(b"?")[0].decode("latin-1")
-    if _PERCENT.search(text):
-        raise invalid("A '%' in the path is not followed by two hexadecimal digits; write it as %25.")
+    if not text.isascii() or _PERCENT.search(text):
+        raise invalid("The path is not percent-encoded: a '%' stands before two hexadecimal digits, or is %25.")
     try:
         segments = [unquote(segment, errors="strict") for segment in text.split("/")]
     except UnicodeDecodeError:

@@ -300,6 +300,9 @@ class End(Command[bool]):
     """Remove the session with all that it holds; whether it was there. It stands alone in its call."""
 
 
+#: For how long a storage recognises a call that is repeated, in microseconds.
+RECOGNISED_US = 900_000_000
+
 #: Commands that change nothing.
 READS = (Read, ReadAll, ListKeys, ReadTask, ReadNotes, ListCheckpoints, Measure, Inspect)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
 from hashlib import sha256
+from random import random
 from typing import cast
 
 from ..config import MySQLConfig
@@ -14,8 +16,9 @@ from ..dialect.working.dialect import WorkingDialect
 from ..dialect.working.sessions import Allowed
 from ..dialect.working.template import SessionKey
 from ..drivers.interface import Result
+from ..engine.logs import HOUSEKEEPING, told
 from ..engine.operation import Batch, Duplicate, Operation, Outdated, Results
-from ..errors import CapacityExceeded, Unavailable
+from ..errors import CapacityExceeded, LocusMySQLError, Unavailable
 from .calls import (
     INT_LEAST,
     INT_MOST,
@@ -41,6 +44,9 @@ HOUSEKEEPING_EVERY = 64
 #: Housekeeping removes at most so many sessions.
 HOUSEKEEPING_SESSIONS = 16
 
+#: So many sessions of a tenant that is forgotten are looked for at once; each is removed by itself.
+SESSIONS_AT_ONCE = 500
+
 #: So often a write is tried again because somebody else changed the session at the same time.
 TRIES = 50
 
@@ -57,7 +63,6 @@ class WorkingOperations:
         self.sql = WorkingDialect(config.table_prefix)
         self.schema = self.sql.schema
         self._plans = Plans(self.sql)
-        self._writes = itertools.count(1)
 
     def execute(self, call: Call) -> Operation[Reply]:
         """Carry out a call; see `Storage`. One round trip, unless the session is full, or has expired."""
@@ -80,6 +85,25 @@ class WorkingOperations:
                 continue
             removed += 1
         return removed
+
+    def forget_tenant(self, tenant: str) -> Operation[int]:
+        """Remove all sessions of a tenant, each whole; how many there were, without expired ones.
+
+        Args:
+            tenant: Whose.
+        """
+        removed, last = 0, ""
+        while True:
+            (page,) = yield Batch.of(self.sql.sessions.of_tenant(tenant, last, SESSIONS_AT_ONCE))
+            for session_id, sid, expired in page.rows:
+                key = SessionKey(tenant, last := cast(str, session_id))
+                sessions = self.sql.sessions
+                known = sessions.lock_known(key, cast(bytes, sid))
+                with contextlib.suppress(Outdated):  # somebody else removed it, or this did, and the answer was lost
+                    yield Batch((known, sessions.held(), *sessions.remove(key)))
+                removed += not expired
+            if len(page.rows) < SESSIONS_AT_ONCE:
+                return removed
 
     def _read(self, call: Call) -> Operation[Reply]:
         key = SessionKey(*call.address)
@@ -284,12 +308,24 @@ class WorkingOperations:
         return (sessions.lock_expired(key), sessions.held(), *sessions.remove(key))
 
     def _housekeeping(self, key: SessionKey) -> Operation[None]:
-        """Now and then: forget some tokens and deleted entries, remove some sessions that have expired."""
-        if next(self._writes) % HOUSEKEEPING_EVERY:
+        """Now and then: forget some tokens and deleted entries, remove some sessions that have expired.
+
+        When that is, is left to chance, as a process may end after a few writes. The write itself has been carried out
+        by then, so a failure is only logged, and another write does what was not done.
+        """
+        if not its_turn(HOUSEKEEPING_EVERY):
             return
         entries = self.sql.entries
-        yield Batch((entries.forget_settled(), entries.forget_removed(key)), atomic=False)
-        yield from self.sweep(HOUSEKEEPING_SESSIONS)
+        try:
+            yield Batch((entries.forget_settled(), entries.forget_removed(key)), atomic=False)
+            yield from self.sweep(HOUSEKEEPING_SESSIONS)
+        except LocusMySQLError as error:
+            HOUSEKEEPING.warning("A session was written to, but the housekeeping after it failed: %s.", told(error))
+
+
+def its_turn(one_in: int) -> bool:
+    """Whether this is the one write in so many that does something for others as well."""
+    return random() * one_in < 1  # noqa: S311 - spreads work, guards no secret
 
 
 def _allowed(call: Call) -> Allowed:

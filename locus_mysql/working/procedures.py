@@ -234,10 +234,10 @@ class SessionProcedures:
         """
         for _ in range(TRIES):
             read = yield from self._carried_out(self._call("update_task_state", ReadTask()))
-            before = self._task_of(cast("bytes | None", read.results[0]))
-            after = change(before)
+            before = cast("bytes | None", read.results[0])
+            after = change(self._task_of(before))
             write = self._task("The function given to update_task_state must return", after)
-            if after == before:
+            if write.value == before:
                 return after
             try:
                 yield from self._carried_out(replace(self._call("update_task_state", write), if_stamp=read.stamp))

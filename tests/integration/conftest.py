@@ -16,6 +16,7 @@ from locus_mysql import CheckpointStore, MySQLBackend, SyncCheckpointStore, Sync
 from locus_mysql.checkpoints import cleaning
 from locus_mysql.config import MySQLConfig
 from locus_mysql.development.local_server import LocalServer
+from locus_mysql.working import operations
 
 from ..thoroughness import FULL
 from .connecting import connect
@@ -117,6 +118,7 @@ def proxy(server_dsn: str) -> Iterator[WireProxy]:
 def no_housekeeping(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests that count: what one save in 32 does for others, by chance, is another round trip."""
     monkeypatch.setattr(cleaning, "its_turn", lambda one_in: False)
+    monkeypatch.setattr(operations, "its_turn", lambda one_in: False)
 
 
 # Stores of every driver and side, and a server that a test may restart, lock and misconfigure.

@@ -13,9 +13,13 @@ from locus.core.state import AgentState
 from locus.memory.backends.adapters import StorageBackendAdapter, mysql_checkpointer
 
 from locus_mysql.config import MySQLConfig
+from locus_mysql.database.database import Database
 from locus_mysql.errors import ConfigError, SchemaMismatch
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
-from locus_mysql.integrations.locus.importing import LocusImport, Summary
+from locus_mysql.integrations.locus.copying.built_in_table import BuiltInSource
+from locus_mysql.integrations.locus.copying.copying import ThreadCopy
+from locus_mysql.integrations.locus.copying.own import OwnTables, OwnTarget, OwnThread
+from locus_mysql.integrations.locus.copying.report import CopyReport
 from locus_mysql.integrations.locus.operations import LocusOperations
 
 from .conftest import MakeConfig
@@ -23,6 +27,10 @@ from .conftest import MakeConfig
 pytestmark = pytest.mark.slow
 
 RunSql = Callable[..., tuple[Any, ...]]
+
+
+class Stopped(BaseException):
+    """In the place of a kill."""
 
 
 @pytest.fixture
@@ -45,11 +53,18 @@ def config(make_config: MakeConfig) -> MySQLConfig:
     return make_config()
 
 
-async def run_import(config: MySQLConfig, **options: Any) -> tuple[Summary, list[str]]:
+async def run_import(config: MySQLConfig, **options: Any) -> tuple[CopyReport, list[str]]:
     told: list[str] = []
-    source = options.pop("source", config)
-    summary = await LocusImport(source, config, tell=told.append, **options).run()
-    return summary, told
+    dry_run = options.get("dry_run", False)
+    source = BuiltInSource(options.pop("source", config), options.pop("table", "checkpoints"), told.append)
+    operations = LocusOperations(config, None, None, None)
+    target = OwnTarget(OwnTables(Database(config), operations, owned=True, makes=not dry_run))
+    try:
+        report = await ThreadCopy(source, target, tell=told.append, **options).run()
+    finally:
+        await source.close()
+        await target.close()
+    return report, told
 
 
 def conversation(turns: int) -> list[AgentState]:
@@ -157,35 +172,37 @@ async def test_a_second_run_copies_nothing_and_duplicates_nothing(
     assert run_sql(f"SELECT * FROM {config.database}.locus_checkpoints ORDER BY thread_id, seq") == before
 
 
-@pytest.mark.parametrize("saves_before_it_stops", [0, 1, 2, 4, 6])
+@pytest.mark.parametrize("written_before_it_stops", [0, 1, 2, 4, 6])
 async def test_an_interrupted_import_is_completed_by_the_next(
     built_in: StorageBackendAdapter,
     config: MySQLConfig,
     monkeypatch: pytest.MonkeyPatch,
-    saves_before_it_stops: int,
+    written_before_it_stops: int,
 ) -> None:
     states = conversation(4)
     for thread in ("one", "two"):
         await save_all(built_in, thread, states)
-    save = LocusOperations.save
-    calls = 0
+    put = OwnThread.put
+    written = 0
 
-    def stopping(self: LocusOperations, *args: Any, **kwargs: Any) -> Any:
-        nonlocal calls
-        if calls == saves_before_it_stops:
-            raise KeyboardInterrupt
-        calls += 1
-        return (yield from save(self, *args, **kwargs))
+    async def stopping(self: OwnThread, given: Any, replaced: Any) -> Any:
+        nonlocal written
+        for one in given:
+            if written == written_before_it_stops:
+                raise Stopped
+            await put(self, [one], replaced)
+            written += 1
+        return {}
 
     with monkeypatch.context() as patch:
-        patch.setattr(LocusOperations, "save", stopping)
-        with pytest.raises(KeyboardInterrupt):
-            await run_import(config)
+        patch.setattr(OwnThread, "put", stopping)
+        with pytest.raises(Stopped):
+            await run_import(config, at_once=1)
 
     summary, _ = await run_import(config)
 
-    assert summary.present == saves_before_it_stops
-    assert summary.copied == 8 - saves_before_it_stops
+    assert summary.present == written_before_it_stops
+    assert summary.copied == 8 - written_before_it_stops
     async with MySQLCheckpointer(config) as checkpointer:
         for thread in ("one", "two"):
             assert await checkpointer.list_checkpoints(thread) == ["cp-3", "cp-2", "cp-1", "cp-0"]
@@ -303,7 +320,8 @@ async def test_what_cannot_be_read_or_stored_is_left_out_and_named_and_all_else_
 
     summary, told = await run_import(config)
 
-    assert (summary.copied, summary.left_out, summary.other_rows, summary.complete) == (2, 2, 1, False)
+    assert (summary.copied, summary.left_out, summary.complete) == (2, 2, False)
+    assert summary.not_given == {"1 row of its table, not of a checkpointer"}
     assert "'cp-1' of thread 't' was left out" in "".join(told)
     assert "129 characters" in "".join(told)
     async with MySQLCheckpointer(config) as checkpointer:
@@ -315,8 +333,8 @@ async def test_what_cannot_be_read_or_stored_is_left_out_and_named_and_all_else_
 async def test_more_rows_than_a_page_are_all_copied(
     built_in: StorageBackendAdapter, config: MySQLConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("locus_mysql.integrations.locus.importing.KEYS_PAGE", 3)
-    monkeypatch.setattr("locus_mysql.integrations.locus.importing.STATES_PAGE", 2)
+    monkeypatch.setattr("locus_mysql.integrations.locus.copying.built_in_table.KEYS_PAGE", 3)
+    monkeypatch.setattr("locus_mysql.integrations.locus.copying.built_in_table.STATES_PAGE", 2)
     states = conversation(5)
     for thread in ("a", "b", "a:c"):
         await save_all(built_in, thread, states)

@@ -284,6 +284,31 @@ def test_words_are_found_where_they_were_said(config: MySQLConfig, run: Run) -> 
     assert run("search", "nowhere", "--family", "versions") == (1, "", "Nobody said that.\n")
 
 
+@pytest.mark.kept_tables
+def test_words_are_looked_for_in_every_family(config: MySQLConfig, run: Run) -> None:
+    converse(config, "a", (Message.user("My parcel is lost."),))
+    with SyncCheckpointStore(config) as store:
+        store.save("d", {"text": "another parcel"})
+    with SyncMySQLCheckpointSaver(config) as saver:
+        saver.put(thread_id="v", checkpoint_id="1", checkpoint_data={"text": "a third parcel"})
+    code, out, err = run("search", "parcel", "--json")
+    assert (code, err) == (0, "")
+    assert {hit["thread_id"] for hit in json.loads(out)["hits"]} == {"a", "d", "v"}
+    assert len(json.loads(run("search", "parcel", "--json", "-n", "1")[1])["hits"]) == 1
+
+
+@pytest.mark.kept_tables
+def test_a_family_without_an_index_does_not_hide_the_others(make_config: MakeConfig, run: Run) -> None:
+    with SyncCheckpointStore(make_config(table_prefix="x_", search=False)) as store:
+        store.save("d", {"text": "another parcel"})
+    with SyncMySQLCheckpointSaver(make_config(table_prefix="x_")) as saver:
+        saver.put(thread_id="v", checkpoint_id="1", checkpoint_data={"text": "a third parcel"})
+    code, out, err = run("search", "parcel", "--prefix", "x_", "--json")
+    assert (code, [hit["thread_id"] for hit in json.loads(out)["hits"]]) == (0, ["v"])
+    assert err.startswith("dicts: ")
+    assert run("search", "parcel", "--prefix", "x_", "--family", "dicts")[0] == 1
+
+
 def test_statistics_tell_what_takes_most_and_how_it_grows(config: MySQLConfig, run: Run) -> None:
     with SyncMySQLCheckpointSaver(config) as saver:
         for name, size in (("small", 10), ("large", 9_000)):

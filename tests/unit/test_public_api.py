@@ -22,6 +22,8 @@ OF_LOCUS = {
     "SyncMySQLCheckpointer",
     "SyncMySQLMemory",
     "WorkingMemoryHook",
+    "copy_threads",
+    "WorkingSessions",
     "mysql_checkpointer",
     "register",
     "working_memory_tools",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...inspection.records import Message, PendingWrite, ToolCall
@@ -26,15 +26,22 @@ VALUE_LIMIT = 300
 
 def show_messages(screen: Screen, messages: Sequence[Message], clock: Clock, *, full: bool) -> None:
     """Show messages, with what came of tools beside their calls."""
+    told = told_with_calls(messages)
+    for message in messages:
+        if id(message) not in told:
+            show_message(screen, message, clock, full=full)
+
+
+def told_with_calls(messages: Iterable[Message]) -> set[int]:
+    """The messages, by `id`, whose whole content is the result of a call that is shown with the call."""
+    known = list(messages)
     answered = {
         call.call_id
-        for message in messages
+        for message in known
         for call in message.tool_calls
         if call.call_id and (call.result is not None or call.error is not None)
     }
-    for message in messages:
-        if not (message.role == "tool" and _answers(message) in answered):
-            show_message(screen, message, clock, full=full)
+    return {id(message) for message in known if message.role == "tool" and _answers(message) in answered}
 
 
 def show_message(screen: Screen, message: Message, clock: Clock, *, full: bool, mark: Said | None = None) -> None:

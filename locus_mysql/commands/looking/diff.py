@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ...errors import LocusMySQLError, NotFound, UsageError
 from ...inspection.inspector import Inspector
 from ...inspection.records import CheckpointRow, Difference, FieldChange, MessageChange, ThreadRow
-from .conversing import TEXT_LIMIT, one_line, show_message
+from .conversing import TEXT_LIMIT, one_line, show_message, told_with_calls
 from .looking import (
     Clock,
     add_looking,
@@ -99,8 +99,11 @@ def _show(screen: Screen, found: Difference, changed: Sequence[MessageChange], c
     screen.line(Said("--- ", _REMOVED), *of_checkpoint(found.before, clock))
     screen.line(Said("+++ ", _ADDED), *of_checkpoint(found.after, clock))
     screen.line("")
+    told = told_with_calls(change.after for change in changed if change.after is not None)
     same = 0
     for change in found.messages:
+        if change.change == "added" and id(change.after) in told:
+            continue
         if change.change == "same":
             same += 1
             continue

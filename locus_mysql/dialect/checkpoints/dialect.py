@@ -10,6 +10,7 @@ from .loading import LoadingStatements
 from .looking import LookingStatements
 from .maintenance import MaintenanceStatements
 from .measuring import MeasuringStatements
+from .moving import MovingStatements
 from .queries import QueryStatements
 from .saving import CheckpointStatements
 from .settled import SettledStatements
@@ -73,6 +74,11 @@ class CheckpointDialect(Dialect):
     def maintenance(self) -> MaintenanceStatements:
         """Removing what is old, expired, pruned or no longer needed; copying and rewriting threads."""
         return MaintenanceStatements(self._tables)
+
+    @cached_property
+    def moving(self) -> MovingStatements:
+        """Reading threads whole, and writing checkpoints as they were elsewhere."""
+        return MovingStatements(self._tables)
 
     @cached_property
     def settled(self) -> SettledStatements:

@@ -51,12 +51,13 @@ candidates AS (
 ),
 """
 
+# If there are more candidates than wanted, it is not these threads that are looked at.
 OF_CANDIDATES = """
 step AS (
   SELECT r.thread_id, r.updated_at
     FROM (SELECT DISTINCT candidates.thread_id FROM candidates) AS found
     STRAIGHT_JOIN {threads} r ON r.tenant = %s AND r.thread_id = found.thread_id
-   WHERE TRUE{within}
+   WHERE (SELECT COUNT(*) FROM candidates) <= %s{within}
 )
 """
 
@@ -91,7 +92,7 @@ fitting AS (
                        ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
                        LIMIT 1) AS newest ON TRUE
    LEFT JOIN LATERAL (SELECT COUNT(c.checkpoint_id) AS checkpoints, SUM({SIZE}) AS size_bytes
-                        FROM {checkpoints} c
+                        FROM {checkpoints} c FORCE INDEX (PRIMARY)
                        WHERE c.tenant = fitting.tenant AND c.thread_id = fitting.thread_id
                          AND c.seq >= fitting.first_seq) AS counted ON TRUE)
 UNION ALL
@@ -112,7 +113,7 @@ NEWEST_HAS = """
 # Whose rows take so much.
 AT_LEAST = """
      AND (SELECT SUM({SIZE})
-            FROM {checkpoints} c
+            FROM {checkpoints} c FORCE INDEX (PRIMARY)
            WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.seq >= t.first_seq) >= %s
 """
 
@@ -295,16 +296,16 @@ class LookingStatements(Statements):
         return Step(WALK.replace("{within}", within), (tenant, *params, threads), "step")
 
     def beginning(self, tenant: str, pattern: str, place: Place, candidates: int) -> Step:
-        """Threads whose ids match a glob that does not begin with a wildcard, of the first so many candidates."""
+        """Threads whose ids match a glob that does not begin with a wildcard; none if they are more than so many."""
         within, params = place.condition()
         text = BEGINNING + OF_CANDIDATES.lstrip().replace("{within}", within)
-        return Step(text, (tenant, like(pattern), candidates, tenant, *params), "candidates")
+        return Step(text, (tenant, like(pattern), candidates + 1, tenant, candidates, *params), "candidates")
 
     def having(self, tenant: str, keys: str, place: Place, candidates: int) -> Step:
-        """Threads that have a checkpoint with one of these metadata keys, of the first so many candidates."""
+        """Threads that have a checkpoint with one of these metadata keys; none if these are more than so many."""
         within, params = place.condition()
         text = HAVING + OF_CANDIDATES.lstrip().replace("{within}", within)
-        return Step(text, (tenant, keys, candidates, tenant, *params), "candidates")
+        return Step(text, (tenant, keys, candidates + 1, tenant, candidates, *params), "candidates")
 
     def these(self, tenant: str, thread_ids: Sequence[str]) -> Step:
         """These threads."""

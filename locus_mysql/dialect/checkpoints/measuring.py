@@ -11,8 +11,8 @@ COUNT = """
 SELECT COUNT(*), UTC_TIMESTAMP(6) FROM {threads} r FORCE INDEX (recent) WHERE r.tenant = %s
 """
 
-# One in so many threads, told by their ids, so that it is the same ones each time. The index recent has the ids; rows are
-# read of those chosen only.
+# One in so many threads, told by their ids, so that it is the same ones each time. The index recent has the ids; the
+# rows are read of those chosen only.
 SAMPLE = """
 SELECT t.thread_id, t.first_seq, t.last_seq, t.created_at, t.updated_at
   FROM (SELECT r.thread_id
@@ -37,7 +37,8 @@ MEASURE = """
 WITH {PLACES}
 SELECT places.place, COUNT(c.checkpoint_id), COALESCE(SUM({SIZE}), 0)
   FROM places
-  STRAIGHT_JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = places.thread_id AND c.seq >= places.seq
+  STRAIGHT_JOIN {checkpoints} c FORCE INDEX (PRIMARY)
+                ON c.tenant = %s AND c.thread_id = places.thread_id AND c.seq >= places.seq
  GROUP BY places.place
 """
 
@@ -45,7 +46,8 @@ SAVED = """
 WITH {PLACES}
 SELECT CAST(DATE(c.created_at) AS CHAR), COUNT(c.checkpoint_id), SUM({SIZE})
   FROM places
-  STRAIGHT_JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = places.thread_id AND c.seq >= places.seq
+  STRAIGHT_JOIN {checkpoints} c FORCE INDEX (PRIMARY)
+                ON c.tenant = %s AND c.thread_id = places.thread_id AND c.seq >= places.seq
  WHERE c.created_at >= %s
  GROUP BY 1
 """

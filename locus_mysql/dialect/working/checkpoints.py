@@ -8,7 +8,7 @@ from .template import SessionKey, WorkingStatements
 CREATE = """
 INSERT INTO {checkpoints} (tenant, sid, checkpoint_id, stamp, label, variables, notes, size_bytes, created_at)
 SELECT s.tenant, s.sid, %s, s.stamp, %s, COALESCE(SUM(e.kind = 1), 0), COALESCE(SUM(e.kind = 3), 0),
-       COALESCE(SUM(e.size_bytes), 0), TIMESTAMPADD(MICROSECOND, s.stamp, '1970-01-01')
+       COALESCE(SUM(e.size_bytes), 0), TIMESTAMPADD(MICROSECOND, {AT}, '1970-01-01')
   FROM {sessions} s
   LEFT JOIN {entries} e ON {OF_SESSION} AND {ALIVE}
  WHERE s.tenant = %s AND s.session_id = %s
@@ -94,7 +94,7 @@ UPDATE {entries} e
 PUT_BACK = """
 INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at)
 SELECT s.tenant, s.sid, held.kind, held.name, held.value, held.likeness, held.size_bytes, s.stamp, s.stamp,
-       TIMESTAMPADD(MICROSECOND, s.stamp + <left>, '1970-01-01')
+       TIMESTAMPADD(MICROSECOND, {AT} + <left>, '1970-01-01')
   FROM {sessions} s
   JOIN <held> AS held
   LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = held.kind AND e.name = held.name
@@ -106,7 +106,7 @@ SELECT s.tenant, s.sid, held.kind, held.name, held.value, held.likeness, held.si
        size_bytes = held.size_bytes,
        version    = s.stamp,
        used       = s.stamp,
-       expires_at = TIMESTAMPADD(MICROSECOND, s.stamp + <left>, '1970-01-01')
+       expires_at = TIMESTAMPADD(MICROSECOND, {AT} + <left>, '1970-01-01')
 """
 
 DELETE = """

@@ -53,11 +53,11 @@ SELECT COALESCE(SUM(e.kind = 1), 0), COALESCE(SUM(e.size_bytes), 0)
  WHERE {SESSION}
 """
 
-# All times of one write are counted from its stamp.
+# All times of one write are counted from one time.
 PUT = """
 INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at)
 SELECT s.tenant, s.sid, %s, fresh.name, fresh.value, fresh.likeness, fresh.size_bytes, s.stamp, s.stamp,
-       TIMESTAMPADD(MICROSECOND, s.stamp + fresh.ttl_us, '1970-01-01')
+       TIMESTAMPADD(MICROSECOND, {AT} + fresh.ttl_us, '1970-01-01')
   FROM {sessions} s
   JOIN (VALUES <rows>) AS fresh (name, value, likeness, size_bytes, ttl_us)
  WHERE s.tenant = %s AND s.session_id = %s
@@ -67,7 +67,7 @@ SELECT s.tenant, s.sid, %s, fresh.name, fresh.value, fresh.likeness, fresh.size_
        size_bytes = fresh.size_bytes,
        version    = s.stamp,
        used       = s.stamp,
-       expires_at = TIMESTAMPADD(MICROSECOND, s.stamp + fresh.ttl_us, '1970-01-01')
+       expires_at = TIMESTAMPADD(MICROSECOND, {AT} + fresh.ttl_us, '1970-01-01')
 """
 
 # What expires keeps its time, and nothing happens unless the write was settled as carried out.

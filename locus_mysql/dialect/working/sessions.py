@@ -116,6 +116,17 @@ LOCK_EXPIRED = """
 UPDATE {sessions} SET stamp = stamp + 1 WHERE tenant = %s AND session_id = %s AND expires_at <= UTC_TIMESTAMP(6)
 """
 
+# A page of a tenant's sessions, expired ones too.
+OF_TENANT = """
+SELECT s.session_id, s.sid, COALESCE(s.expires_at <= UTC_TIMESTAMP(6), FALSE) FROM {sessions} s
+ WHERE s.tenant = %s AND s.session_id > %s
+ ORDER BY s.session_id
+ LIMIT %s
+"""
+
+# Not one that was begun anew since it was looked for.
+LOCK_KNOWN = "UPDATE {sessions} SET stamp = stamp + 1 WHERE tenant = %s AND session_id = %s AND sid = %s"
+
 # Remove a locked session with all that is of it.
 REMOVE_FROM = """
 DELETE x FROM {sessions} s JOIN <table> x ON x.tenant = s.tenant AND x.sid = s.sid
@@ -243,6 +254,14 @@ class SessionStatements(WorkingStatements):
     def lock_expired(self, key: SessionKey) -> Statement:
         """Lock a session if it has expired."""
         return Statement(self._text(LOCK_EXPIRED), key)
+
+    def of_tenant(self, tenant: str, last: str, limit: int) -> Statement:
+        """Id, sid, and whether it has expired, of sessions behind one, in order."""
+        return Statement(self._text(OF_TENANT), (tenant, last, limit))
+
+    def lock_known(self, key: SessionKey, sid: bytes) -> Statement:
+        """Lock a session if it still has this sid."""
+        return Statement(self._text(LOCK_KNOWN), (*key, sid))
 
     def held(self) -> Statement:
         """Undo the batch if the statement before found no session."""

@@ -22,13 +22,15 @@ VARIABLE, TASK, NOTE = 1, 2, 3
 #: For how long it is told of entries that they were deleted, in microseconds.
 TOLD_US = 3_600_000_000
 
+_CLOCK = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _DECIMAL = "CAST(CONVERT(e.value USING ascii) AS DECIMAL(30))"
 
 #: What stands for pieces that several statements share. ``{SESSION}`` is a session by its key; ``{OF_SESSION}`` joins
 #: entries ``e`` to it, ``{OWN}`` where the table of sessions has no alias; what is ``{ALIVE}`` has not expired.
+#: ``{AT}`` is when the write under way was made: its stamp, unless stamps are ahead, as behind a clock that was.
 SHARED = {
-    "CLOCK": "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
+    "CLOCK": _CLOCK,
     "SESSION": "s.tenant = %s AND s.session_id = %s AND (s.expires_at IS NULL OR s.expires_at > UTC_TIMESTAMP(6))",
     "ALIVE": "e.value IS NOT NULL AND (e.expires_at IS NULL OR e.expires_at > UTC_TIMESTAMP(6))",
     "OF_SESSION": "e.tenant = s.tenant AND e.sid = s.sid",
@@ -39,6 +41,7 @@ SHARED = {
     "LEAST": str(_LEAST),
     "MOST": str(_MOST),
     "TOLD_US": str(TOLD_US),
+    "AT": f"LEAST(s.stamp, {_CLOCK})",
     "LEFT_US": "TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), e.expires_at)",
 }
 

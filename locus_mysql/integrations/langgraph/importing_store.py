@@ -15,6 +15,7 @@ from typing import cast
 
 from ...config import MySQLConfig
 from ...database.database import Database
+from ...database.exporting import Tally
 from ...dialect import Statement
 from ...dialect.memories.moving import KeptRow
 from ...drivers.interface import Row
@@ -25,7 +26,7 @@ from ...memories.arguments import encode_value
 from ...memories.lines import default_text
 from ...memories.moving import KeptItem, time_text
 from ...memories.namespaces import encoded_key, path_of
-from ...memories.restoring import Tally, write_whole
+from ...memories.restoring import write_whole
 from ...memories.store import MemoryProcedures
 
 #: Items that are read and written at a time.

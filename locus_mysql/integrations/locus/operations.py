@@ -137,10 +137,10 @@ class LocusOperations:
         superseded = state.metadata.get(ITERATION_CHECKPOINTS_KEY)
         provisional = checkpoint_id is not None and isinstance(superseded, list) and checkpoint_id in superseded
         if self.on_conflict == "keep":
-            new = self._new(self.prepare(state), checkpoint_id, metadata, provisional=provisional)
+            new = self.new(self.prepare(state), checkpoint_id, metadata, provisional=provisional)
             return (yield from self.checkpoints.save(*key, new, expecting(expected)))
         line = self._lines.of(state, key)
-        new = self._new(self.prepare(unstamped(state)), checkpoint_id, metadata, provisional=provisional)
+        new = self.new(self.prepare(unstamped(state)), checkpoint_id, metadata, provisional=provisional)
         if line.branch is not None and expected is None:
             return (yield from self._save_in_branch(line.branch, key, new, metadata))
         condition = Condition(newest_token=line.newest) if expected is None else expecting(expected)
@@ -368,12 +368,12 @@ class LocusOperations:
             state, count = trim_messages(decode_state(text, thread_id), cutoff)
             # Asked again after an answer was lost, it finds nothing left to drop.
             dropped[checkpoint_id] = max(count, dropped.get(checkpoint_id, 0))
-            return self._new(state, None, None, provisional=False)
+            return self.new(state, None, None, provisional=False)
 
         yield from self.checkpoints.rewrite_thread(tenant, thread_id, trim)
         return sum(dropped.values())
 
-    def _new(
+    def new(
         self,
         state: AgentState,
         checkpoint_id: str | None,
@@ -381,6 +381,8 @@ class LocusOperations:
         *,
         provisional: bool,
     ) -> NewCheckpoint:
+        """What to save for a state."""
+
         def encode(memo: object) -> Encoded:
             return encode_agent(state, memo)
 

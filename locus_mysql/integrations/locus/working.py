@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeAlias
@@ -17,8 +18,9 @@ from ...working.procedures import Procedure, SessionProcedures
 from ...working.records import FINAL, TaskState
 from ...working.values import MISSING
 from .working_prompt import WorkingMemoryHook
+from .working_sessions import WorkingSessions
 
-__all__ = ["WorkingMemoryHook", "working_memory_tools"]
+__all__ = ["WorkingMemoryHook", "WorkingSessions", "working_memory_tools"]
 
 #: Most characters of what a tool answers with, most keys of a list, and most notes.
 ANSWER_LIMIT, KEYS_LIMIT, NOTES_LIMIT = 16_000, 200, 200
@@ -106,7 +108,9 @@ class UpdateTask(Arguments):
     ] = None
 
 
-def working_memory_tools(memory: WorkingMemory | SyncWorkingMemory, *, prefix: str = "") -> list[Tool]:
+def working_memory_tools(
+    memory: WorkingMemory | SyncWorkingMemory | WorkingSessions, *, prefix: str = ""
+) -> list[Tool]:
     """Tools with which an agent keeps what it has in hand, and finds it again after a crash or in another process.
 
     They are ``remember``, ``recall``, ``list_remembered`` and ``forget`` for variables, ``note`` and ``read_notes`` for
@@ -115,7 +119,8 @@ def working_memory_tools(memory: WorkingMemory | SyncWorkingMemory, *, prefix: s
     of the session.
 
     Args:
-        memory: The session. One of an agent's that serves many users must not be shared by them.
+        memory: The session; or a `WorkingSessions`, which chooses one for each run of an agent that serves many users,
+            who must not share one.
         prefix: Put before the tools' names, where an agent has others of these names.
 
     Example:
@@ -126,7 +131,7 @@ def working_memory_tools(memory: WorkingMemory | SyncWorkingMemory, *, prefix: s
         await memory.close()
         ```
     """
-    bodies = _Bodies(memory.procedures, prefix)
+    bodies = _Bodies(prefix)
     return [
         _tool(memory, f"{prefix}{name}", arguments, body)
         for name, arguments, body in (
@@ -146,38 +151,36 @@ class _Bodies:
     """What each tool does, and answers.
 
     Args:
-        session: The procedures of the session.
         prefix: Of the tools' names.
     """
 
-    def __init__(self, session: SessionProcedures, prefix: str) -> None:
-        self._session = session
+    def __init__(self, prefix: str) -> None:
         self._prefix = prefix
 
-    def remember(self, given: Remember) -> Procedure[str]:
-        yield from self._session.set(given.key, given.value, given.ttl_seconds)
+    def remember(self, session: SessionProcedures, given: Remember) -> Procedure[str]:
+        yield from session.set(given.key, given.value, given.ttl_seconds)
         return f"{given.key!r} is kept."
 
-    def recall(self, given: Recall) -> Procedure[str]:
-        value = yield from self._session.get(given.key, MISSING)
+    def recall(self, session: SessionProcedures, given: Recall) -> Procedure[str]:
+        value = yield from session.get(given.key, MISSING)
         if value is MISSING:
-            keys = yield from self._session.list_keys()
+            keys = yield from session.list_keys()
             raise InvalidInput(f"Nothing is kept under {given.key!r}. {_listed(keys)}")
         return _short(json.dumps(value, ensure_ascii=False))
 
-    def list_remembered(self, given: ListRemembered) -> Procedure[str]:
-        return _short(_listed((yield from self._session.list_keys(given.pattern))))
+    def list_remembered(self, session: SessionProcedures, given: ListRemembered) -> Procedure[str]:
+        return _short(_listed((yield from session.list_keys(given.pattern))))
 
-    def forget(self, given: Forget) -> Procedure[str]:
-        gone = yield from self._session.delete(given.key)
+    def forget(self, session: SessionProcedures, given: Forget) -> Procedure[str]:
+        gone = yield from session.delete(given.key)
         return f"{given.key!r} is forgotten." if gone else f"Nothing was kept under {given.key!r}."
 
-    def note(self, given: Note) -> Procedure[str]:
-        yield from self._session.append_scratchpad(given.text)
+    def note(self, session: SessionProcedures, given: Note) -> Procedure[str]:
+        yield from session.append_scratchpad(given.text)
         return "The note is kept."
 
-    def read_notes(self, given: ReadNotes) -> Procedure[str]:
-        notes = yield from self._session.get_scratchpad(given.last)
+    def read_notes(self, session: SessionProcedures, given: ReadNotes) -> Procedure[str]:
+        notes = yield from session.get_scratchpad(given.last)
         shown: list[str] = []
         room = ANSWER_LIMIT
         for note in reversed(notes):
@@ -189,7 +192,7 @@ class _Bodies:
         told = "\n".join(reversed(shown))
         return (left_out if len(shown) < len(notes) else "") + told if notes else "There are no notes."
 
-    def begin_task(self, given: BeginTask) -> Procedure[str]:
+    def begin_task(self, session: SessionProcedures, given: BeginTask) -> Procedure[str]:
         def change(task: TaskState | None) -> TaskState:
             if task is not None and task.status not in FINAL:
                 raise InvalidInput(
@@ -198,15 +201,15 @@ class _Bodies:
             begun = TaskState(task_id=given.task_id or "task", total_steps=given.total_steps)
             return begun.start(given.description)
 
-        return _told((yield from self._session.update_task_state(change)))
+        return _told((yield from session.update_task_state(change)))
 
-    def update_task(self, given: UpdateTask) -> Procedure[str]:
+    def update_task(self, session: SessionProcedures, given: UpdateTask) -> Procedure[str]:
         def change(task: TaskState | None) -> TaskState:
             if task is None:
                 raise InvalidInput(f"There is no task yet. Begin one with {self._prefix}begin_task.")
             return _updated(task, given)
 
-        return _told((yield from self._session.update_task_state(change)))
+        return _told((yield from session.update_task_state(change)))
 
 
 def _updated(task: TaskState, given: UpdateTask) -> TaskState:
@@ -228,10 +231,10 @@ def _updated(task: TaskState, given: UpdateTask) -> TaskState:
 
 
 def _tool(
-    memory: WorkingMemory | SyncWorkingMemory,
+    memory: WorkingMemory | SyncWorkingMemory | WorkingSessions,
     name: str,
     arguments: type[Arguments],
-    body: Callable[[Any], Procedure[str]],
+    body: Callable[[SessionProcedures, Any], Procedure[str]],
 ) -> Tool:
     """A tool that is awaited, or blocks, as its memory does."""
 
@@ -243,20 +246,21 @@ def _tool(
                 f"Wrong arguments: {_problems(error)}. Call {name} again with these put right."
             ) from None
 
-    if isinstance(memory, WorkingMemory):
+    async def call_awaited(**given: Any) -> str | ToolOutput:
+        session = memory.of_this_tool_call() if isinstance(memory, WorkingSessions) else memory
+        try:
+            if isinstance(session, WorkingMemory):
+                return await session.run(body(session.procedures, fit(given)))
+            return await asyncio.to_thread(session.run, body(session.procedures, fit(given)))
+        except (UsageError, CorruptCheckpoint, Unavailable) as error:
+            return _failure(error)
 
-        async def call_awaited(**given: Any) -> str:
+    fn: Callable[..., Any] = call_awaited
+    if isinstance(memory, SyncWorkingMemory):
+
+        def call_blocking(**given: Any) -> str | ToolOutput:
             try:
-                return await memory.run(body(fit(given)))
-            except (UsageError, CorruptCheckpoint, Unavailable) as error:
-                return _failure(error)
-
-        fn: Callable[..., Any] = call_awaited
-    else:
-
-        def call_blocking(**given: Any) -> str:
-            try:
-                return memory.run(body(fit(given)))
+                return memory.run(body(memory.procedures, fit(given)))
             except (UsageError, CorruptCheckpoint, Unavailable) as error:
                 return _failure(error)
 

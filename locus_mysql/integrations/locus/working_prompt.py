@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 
+from locus.core.events import RunInfo
 from locus.core.messages import Message
-from locus.hooks.provider import BeforeModelCallEvent, HookPriority, HookProvider
+from locus.hooks.provider import BeforeModelCallEvent, BeforeToolCallEvent, HookPriority, HookProvider
 
 from ...errors import ConfigError, CorruptCheckpoint, Unavailable
 from ...working.memory import SyncWorkingMemory, WorkingMemory
-from ...working.procedures import Procedure
+from ...working.procedures import Procedure, SessionProcedures
 from ...working.records import TaskState
+from .working_sessions import WorkingSessions
 
 #: The least that a block needs for its frame and a little content.
 LEAST_CHARS = 1_500
@@ -42,7 +44,7 @@ class WorkingMemoryHook(HookProvider):
     so, and the run goes on.
 
     Args:
-        memory: The session.
+        memory: The session; or a `WorkingSessions`, which chooses one for each run.
         notes: How many of the last notes; 0 for none.
         max_chars: The block is at most so long. The task comes first, then the newest notes.
 
@@ -50,7 +52,9 @@ class WorkingMemoryHook(HookProvider):
         ConfigError: A number is out of range.
     """
 
-    def __init__(self, memory: WorkingMemory | SyncWorkingMemory, *, notes: int = 10, max_chars: int = 6_000) -> None:
+    def __init__(
+        self, memory: WorkingMemory | SyncWorkingMemory | WorkingSessions, *, notes: int = 10, max_chars: int = 6_000
+    ) -> None:
         if not 0 <= notes <= 1_000:
             raise ConfigError(f"notes must be from 0 to 1,000, not {notes!r:.50}.")
         if not LEAST_CHARS <= max_chars <= 1_000_000:
@@ -66,20 +70,26 @@ class WorkingMemoryHook(HookProvider):
 
     async def on_before_model_call(self, event: BeforeModelCallEvent) -> None:
         """Add the block behind all other messages."""
-        memory = self.memory
+        memory = self._session(event.run)
         try:
             if isinstance(memory, WorkingMemory):
-                block = await memory.run(self._block())
+                block = await memory.run(self._block(memory.procedures))
             else:
-                block = await asyncio.to_thread(memory.run, self._block())
+                block = await asyncio.to_thread(memory.run, self._block(memory.procedures))
         except Unavailable:
             block = AWAY
         if block:
             event.messages = [*event.messages, Message.user(block)]
 
-    def _block(self) -> Procedure[str]:
+    async def on_before_tool_call(self, event: BeforeToolCallEvent) -> None:
+        """Have the tools know the session of the run: one that goes on may begin with a call of a tool."""
+        self._session(event.run)
+
+    def _session(self, run: RunInfo | None) -> WorkingMemory | SyncWorkingMemory:
+        return self.memory.of(run) if isinstance(self.memory, WorkingSessions) else self.memory
+
+    def _block(self, session: SessionProcedures) -> Procedure[str]:
         """The text of the block; empty if there is nothing to tell."""
-        session = self.memory.procedures
         room = self._max_chars - FRAME_CHARS
         try:
             task = yield from session.get_task_state()

@@ -10,14 +10,13 @@ from uuid import UUID
 
 from ...config import MySQLConfig
 from ...database.database import Database
+from ...database.exporting import Page, Tally
+from ...database.sealing import floats_bytes, floats_text, sealed
 from ...dialect.memu.conditions import is_one_of
 from ...dialect.memu.paging import behind
 from ...dialect.memu.tables import CORE, kind_of, table_names
 from ...engine.operation import Batch, Operation
 from ...errors import InvalidInput, StateTooLarge, UsageError
-from ...memories.exporting import Page
-from ...memories.restoring import Tally
-from ...memories.sealing import floats_bytes, floats_text, sealed
 from ...memories.vectors.coding import decode_vector, encode_floats
 from .database import own_prefix
 from .operations import RecordOperations
@@ -94,6 +93,8 @@ class MemuSource:
         where: Of which scope, as memU's filters.
     """
 
+    constants = False
+
     def __init__(self, config: MySQLConfig, scope: Sequence[str], where: Mapping[str, str]) -> None:
         self._operations = MemuMoving(config, scope)
         asked = self._operations.typed(where)
@@ -167,6 +168,8 @@ class MemuTarget:
         scope: The fields of the user model.
         tell: Told of what is left alone.
     """
+
+    constants = False
 
     def __init__(self, config: MySQLConfig, scope: Sequence[str], tell: Callable[[str], None]) -> None:
         self._operations = MemuMoving(config, scope)

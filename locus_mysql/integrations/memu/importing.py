@@ -14,13 +14,13 @@ from typing import Any, cast
 
 from ...config import MySQLConfig
 from ...database.database import Database
+from ...database.exporting import Tally
 from ...dialect import Statement
 from ...dialect.memu.tables import CORE, NAMES
 from ...drivers.interface import Row
 from ...engine.asynchronous import AsyncEngine
 from ...engine.operation import Batch, Operation
 from ...errors import InvalidInput, SchemaMismatch, UsageError
-from ...memories.restoring import Tally
 from .database import own_prefix
 from .exporting import KINDS, MemuTarget
 from .scope_names import kinds_of

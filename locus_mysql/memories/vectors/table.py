@@ -58,8 +58,9 @@ class CodeTable:
     def __init__(self, dims: int) -> None:
         self.dims = dims
         self._keys: list[VectorKey] = []
+        self._lent = False
         self._rows: dict[VectorKey, int] = {}
-        self._headers: Any = np.empty((0, 3)) if np is not None else []
+        self._headers: Any = np.empty((3, 0)) if np is not None else []  # a row for each number of a header
         self._codes: Any = np.empty((0, dims), dtype=np.int8) if np is not None else []
         self._floats: Any = None
         self._lacking: dict[VectorKey, None] = {}
@@ -110,7 +111,7 @@ class CodeTable:
         row = self._rows.get(key)
         if row is None:
             row = self._rows[key] = len(self._keys)
-            self._keys.append(key)
+            self._changing_keys().append(key)
             self.size_bytes += self._bytes_of(key)
         if self._floats is not None:
             self._lacking[key] = None
@@ -125,7 +126,7 @@ class CodeTable:
             return
         if row >= len(self._codes):
             self._grow(max(64, 2 * row))
-        self._headers[row] = header
+        self._headers[:, row] = header
         self._codes[row] = np.frombuffer(code, dtype=np.int8, offset=HEADER.size)
 
     def fill(self, rows: Sequence[tuple[VectorKey, bytes]]) -> None:
@@ -142,9 +143,9 @@ class CodeTable:
             some = rows[begin : begin + _FILLED_AT_ONCE]
             start, end = len(self._keys), len(self._keys) + len(some)
             coded = np.frombuffer(b"".join([code for _, code in some]), dtype=kind)
-            self._headers[start:end], self._codes[start:end] = coded["header"], coded["code"]
+            self._headers[:, start:end], self._codes[start:end] = coded["header"].T, coded["code"]
             keys = [key for key, _ in some]
-            self._keys += keys
+            self._changing_keys().extend(keys)
             self._rows.update(zip(keys, range(start, end), strict=True))
             self.size_bytes += sum(map(self._bytes_of, keys))
 
@@ -155,12 +156,15 @@ class CodeTable:
             return
         self.size_bytes -= self._bytes_of(key)
         self._lacking.pop(key, None)
-        last = self._keys.pop()
+        last = self._changing_keys().pop()
         end = len(self._keys)
         if row != end:
             self._keys[row] = last
             self._rows[last] = row
-            self._headers[row] = self._headers[end]
+            if np is None:
+                self._headers[row] = self._headers[end]
+            else:
+                self._headers[:, row] = self._headers[:, end]
             self._codes[row] = self._codes[end]
             if self._floats is not None:
                 self._floats[row] = self._floats[end]
@@ -175,7 +179,14 @@ class CodeTable:
 
     def best(self, query: Query) -> Iterator[Candidate]:
         """All embeddings as they are now, in falling order of what their scores are at most."""
-        return _in_order(list(self._keys), query, *self._compared(query))
+        self._lent = True  # a copy would take longer than all else here: it touches every key
+        return _in_order(self._keys, query, *self._compared(query))
+
+    def _changing_keys(self) -> list[VectorKey]:
+        """The list of keys, to be changed: a new one if `best` has lent it."""
+        if self._lent:
+            self._keys, self._lent = list(self._keys), False
+        return self._keys
 
     def _compared(self, query: Query) -> tuple[Any, Any, Any]:
         """Of each embedding about its product with the query's, by how much that may be wrong, and its length."""
@@ -189,7 +200,7 @@ class CodeTable:
             slack = [self._slack(query, error, norm) for _, error, norm in self._headers]
             return scaled, slack, [norm for _, _, norm in self._headers]
         unit = query.unit
-        scales, errors, norms = self._headers[:count].T.copy()
+        scales, errors, norms = self._headers[:, :count]
         if self.knows_all:
             with np.errstate(invalid="ignore", over="ignore"):
                 products = (self._floats[:count] @ unit).astype(np.float64)
@@ -213,9 +224,9 @@ class CodeTable:
     def _grow(self, rows: int) -> None:
         if rows <= len(self._codes):
             return
-        headers, codes = np.empty((rows, 3)), np.empty((rows, self.dims), dtype=np.int8)
+        headers, codes = np.empty((3, rows)), np.empty((rows, self.dims), dtype=np.int8)
         count = len(self._codes)
-        headers[:count], codes[:count] = self._headers, self._codes
+        headers[:, :count], codes[:count] = self._headers, self._codes
         self._headers, self._codes = headers, codes
         if self._floats is not None:
             floats = np.empty((rows, self.dims), dtype="<f4")

@@ -57,8 +57,8 @@ CODES: dict[str, tuple[int, str]] = {
     "too_many_requests": (429, "Too many of the caller's requests are under way; Retry-After says when to try again."),
     "damaged": (500, "What is stored cannot be read back."),
     "internal_error": (500, "Something went wrong inside; the log has it under the request id."),
+    "too_many_connections": (503, "Too many clients are connected; Retry-After says when to try again."),
     "busy": (503, "Too many requests are under way; Retry-After says when to try again."),
-    "too_many_connections": (503, "Too many clients are connected; the connection is closed."),
     "database_unavailable": (503, "The database cannot be reached; Retry-After says when to try again."),
     "read_only_database": (503, "The database takes no writes."),
     "not_set_up": (503, "The service cannot use its database; its log says why."),
@@ -103,7 +103,10 @@ _ERROR = {
             "properties": {
                 "code": {"type": "string", "enum": sorted(CODES), "description": "What went wrong, for programs."},
                 "message": {"type": "string", "description": "What went wrong and what to do, for people."},
-                "request_id": {"type": "string", "description": "By which the log has it."},
+                "request_id": {
+                    "type": ["string", "null"],
+                    "description": "By which the log has it; null where there was no request to speak of.",
+                },
             },
         }
     },

@@ -155,7 +155,7 @@ class PairQuery(Query):
     value: Annotated[
         str,
         Field(
-            max_length=65_536,
+            max_length=4_096,
             description='What it must contain, as JSON: 5, true, "5", {"a": 1}. What is no JSON counts as text.',
         ),
     ]

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
+from ...database.arguments import check_tenant
 from ...database.driving import drive_awaited, drive_blocking
 from ...engine.at_fork import tell_at_fork
 from ...engine.logs import WORKING, told
@@ -20,7 +21,7 @@ from .outages.breaker import Breaker
 from .outages.lines import Lines
 from .outages.mirror import Mirror
 from .outages.serving import Serving
-from .outages.steps import Ask, Settings, Step, Steps
+from .outages.steps import Ask, Forget, Settings, Step, Steps
 from .outages.turns import Turn
 from .outages.workers import Workers
 
@@ -162,6 +163,18 @@ class FallbackStorage:
             self.fallback.sweep_blocking(limit)
         return 0 if self._breaker.open else self.primary.sweep_blocking(limit)
 
+    async def forget_tenant(self, tenant: str) -> int:
+        """See `Storage`. Forgets what waits, too, and what passed through this process; not what others remember.
+
+        Raises:
+            Unavailable: The primary is away. What waited is forgotten then; call it again when the primary is back.
+        """
+        return await self._run(self._serving.forget_tenant(check_tenant(tenant)))
+
+    def forget_tenant_blocking(self, tenant: str) -> int:
+        """The same, blocking."""
+        return self._run_blocking(self._serving.forget_tenant(check_tenant(tenant)))
+
     async def aclose(self) -> None:
         """Try to write what waits, and close the connections of both storages."""
         error: LocusMySQLError | None = None
@@ -199,13 +212,15 @@ class FallbackStorage:
     async def _run(self, steps: Steps[T]) -> T:
         return await drive_awaited(steps, self._do)
 
-    async def _do(self, step: Step) -> Reply | None:
+    async def _do(self, step: Step) -> Reply | int | None:
         match step:
             case Ask("primary", call, timeout_s):
                 async with asyncio.timeout(timeout_s):
                     return await self.primary.execute(call)
             case Ask(_, call):
                 return await self._standing_in.execute(call)
+            case Forget(which, tenant):
+                return await (self.primary if which == "primary" else self._standing_in).forget_tenant(tenant)
             case _:
                 await _take(step.turn)
                 return None
@@ -213,13 +228,15 @@ class FallbackStorage:
     def _run_blocking(self, steps: Steps[T]) -> T:
         return drive_blocking(steps, self._do_blocking)
 
-    def _do_blocking(self, step: Step) -> Reply | None:
+    def _do_blocking(self, step: Step) -> Reply | int | None:
         match step:
             case Ask("primary", call, timeout_s):
                 work = functools.partial(self.primary.execute_blocking, call)
                 return work() if timeout_s is None else self._workers.run(work, timeout_s)
             case Ask(_, call):
                 return self._standing_in.execute_blocking(call)
+            case Forget(which, tenant):
+                return (self.primary if which == "primary" else self._standing_in).forget_tenant_blocking(tenant)
             case _:
                 _take_blocking(step.turn)
                 return None

@@ -11,18 +11,17 @@ from ...engine.at_fork import tell_at_fork
 from ...errors import CapacityExceeded
 from ..calls import (
     BEGINS,
-    READS,
+    RECOGNISED_US,
     Address,
     Call,
     Reply,
     StampMoved,
 )
-from ..refusals import of_nothing
 from .session import Session
 
-#: For how long a repeated call is recognised, in microseconds; and how many of the last calls at most, which is enough
-#: here: no answer gets lost between this storage and its caller.
-RECOGNISED_US, RECOGNISED_CALLS = 900_000_000, 10_000
+#: Of the last calls so many at most are recognised, which is enough here: no answer gets lost between this storage and
+#: its caller.
+RECOGNISED_CALLS = 10_000
 
 
 class InMemoryStorage:
@@ -50,7 +49,7 @@ class InMemoryStorage:
         self._clock = clock or (lambda: time.time_ns() // 1_000)
         self._sessions: OrderedDict[Address, Session] = OrderedDict()
         self._bytes = 0
-        self._done: OrderedDict[bytes, tuple[int, Reply]] = OrderedDict()
+        self._done: OrderedDict[bytes, tuple[int, str, Reply]] = OrderedDict()
         self._lock = threading.Lock()
         tell_at_fork(self)
 
@@ -76,6 +75,21 @@ class InMemoryStorage:
         """See `Storage`."""
         return self.sweep_blocking(limit)
 
+    def forget_tenant_blocking(self, tenant: str) -> int:
+        """See `Storage`."""
+        with self._lock:
+            gone = [address for address in self._sessions if address.tenant == tenant]
+            alive = sum(not self._sessions[address].expired(self._clock()) for address in gone)
+            for address in gone:
+                self._drop(address)
+            for token in [token for token, (_, whose, _) in self._done.items() if whose == tenant]:
+                del self._done[token]
+            return alive
+
+    async def forget_tenant(self, tenant: str) -> int:
+        """See `Storage`."""
+        return self.forget_tenant_blocking(tenant)
+
     def close(self) -> None:
         """Nothing is closed; what is kept is kept."""
 
@@ -87,9 +101,9 @@ class InMemoryStorage:
             return self._carry_out(call, now_us)
         done = self._done.get(call.token)
         if done is not None:
-            return done[1]
+            return done[2]
         reply = self._carry_out(call, now_us)
-        self._done[call.token] = now_us, reply
+        self._done[call.token] = now_us, call.address.tenant, reply
         oldest = next(iter(self._done))
         while len(self._done) > RECOGNISED_CALLS or self._done[oldest][0] < now_us - RECOGNISED_US:
             del self._done[oldest]
@@ -110,13 +124,7 @@ class InMemoryStorage:
         elif any(isinstance(command, BEGINS) for command in call.commands):
             session = Session(call.address.session_id, call.ttl_us)
         else:
-            nothing = Session(call.address.session_id, None)
-            return Reply(
-                tuple(
-                    nothing.read(command, now_us) if isinstance(command, READS) else of_nothing(command)
-                    for command in call.commands
-                )
-            )
+            return Session.of_nothing(call)
         results = session.carry_out(call, now_us)
         self._keep(call.address, session, now_us)
         if session.ended:
@@ -125,8 +133,7 @@ class InMemoryStorage:
 
     def _read(self, call: Call, session: Session | None, now_us: int) -> Reply:
         if session is None:
-            nothing = Session(call.address.session_id, None)
-            return Reply(tuple(nothing.read(command, now_us) for command in call.commands))
+            return Session.of_nothing(call)
         if call.renew:
             session.renew(now_us)
         self._sessions.move_to_end(call.address)

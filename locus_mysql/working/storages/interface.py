@@ -35,6 +35,19 @@ class Storage(Protocol):
     def sweep_blocking(self, limit: int = 1_000) -> int:
         """The same, blocking."""
 
+    async def forget_tenant(self, tenant: str) -> int:
+        """Remove all sessions of a tenant with all that they hold; how many. Those begun meanwhile may stay.
+
+        Made again, it removes what is left. Random tokens by which repeated calls are recognised may stay for a quarter
+        of an hour, and the tenant's name with them.
+
+        Args:
+            tenant: Whose.
+        """
+
+    def forget_tenant_blocking(self, tenant: str) -> int:
+        """The same, blocking."""
+
     async def aclose(self) -> None:
         """Close the connections that it opened."""
 

@@ -8,6 +8,7 @@ from typing import Unpack
 from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
+from ...database.arguments import check_tenant
 from ...database.database import Database, share
 from ...database.methods import awaited, blocking
 from ...database.stores import AsyncStore, SyncStore
@@ -25,6 +26,9 @@ class _Awaited(AsyncStore[WorkingOperations]):
     @awaited(WorkingOperations.sweep)
     def sweep(self) -> None: ...
 
+    @awaited(WorkingOperations.forget_tenant)
+    def forget_tenant(self) -> None: ...
+
 
 class _Blocking(SyncStore[WorkingOperations]):
     """The blocking side."""
@@ -34,6 +38,9 @@ class _Blocking(SyncStore[WorkingOperations]):
 
     @blocking(WorkingOperations.sweep)
     def sweep(self) -> None: ...
+
+    @blocking(WorkingOperations.forget_tenant)
+    def forget_tenant(self) -> None: ...
 
 
 class MySQLStorage:
@@ -85,6 +92,16 @@ class MySQLStorage:
     def sweep_blocking(self, limit: int = 1_000) -> int:
         """The same, blocking."""
         removed: int = self._blocking.sweep(limit)
+        return removed
+
+    async def forget_tenant(self, tenant: str) -> int:
+        """See `Storage`. Each session is removed whole, in a transaction of its own."""
+        removed: int = await self._awaited.forget_tenant(check_tenant(tenant))
+        return removed
+
+    def forget_tenant_blocking(self, tenant: str) -> int:
+        """The same, blocking."""
+        removed: int = self._blocking.forget_tenant(check_tenant(tenant))
         return removed
 
     async def aclose(self) -> None:

@@ -338,7 +338,13 @@ if not there and begins == 0 then
     ClearNotes = function() return 0 end,
     Touch = function() take() return 0 end,
     DeleteCheckpoint = function() take() return 0 end,
-    End = function() return 0 end,
+    End = function()
+      ask_for_memory(false)
+      for _, name in ipairs(NAMES) do
+        call('UNLINK', session .. name)
+      end
+      return 0
+    end,
   }
   local reply = {0, -1, 0}
   while place < #arguments do

@@ -13,12 +13,19 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ...database.arguments import check_tenant
 from ...drivers.wire.sockets import abort_transport
 from ...engine.at_fork import tell_at_fork
 from ...errors import ConfigError, DriverMissing, PoolTimeout
-from ..calls import Call, Reply
-from .redis_calls import arguments, key_of, reply_of
+from ..calls import Address, Call, End, Reply
+from .redis_calls import arguments, key_of, pattern_of, reply_of, session_of
 from .redis_failures import failure
+
+#: So many names of keys Redis looks at, each time that it is asked for those of a tenant.
+SCANNED_AT_ONCE = 1_000
+
+#: What is sent to end any session.
+ENDING = arguments(Call("forget_tenant", Address("", ""), (End(),)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +157,38 @@ class RedisStorage:
         """Nothing is left to remove: Redis removes keys that have expired."""
         return 0
 
+    async def forget_tenant(self, tenant: str) -> int:
+        """See `Storage`. All names of keys in the database are looked through, some at a time (``SCAN``)."""
+        check_tenant(tenant)
+        client = self._given(self._awaited, "asynchronous") if self._url is None else self._of_this_loop().client
+        known: set[bytes | None] = {None}
+        removed = 0
+        try:
+            async for key in client.scan_iter(match=pattern_of(self._prefix, tenant), count=SCANNED_AT_ONCE):
+                session = session_of(key)
+                if session not in known:
+                    known.add(session)
+                    removed += (await self._ask(client, session, ENDING))[3]
+        except (self._library.RedisError, OSError, TimeoutError) as error:
+            raise failure(error, self._where) from error
+        return removed
+
+    def forget_tenant_blocking(self, tenant: str) -> int:
+        """The same, blocking."""
+        check_tenant(tenant)
+        client = self._given(self._blocking, "blocking") if self._url is None else self._open_blocking()
+        known: set[bytes | None] = {None}
+        removed = 0
+        try:
+            for key in client.scan_iter(match=pattern_of(self._prefix, tenant), count=SCANNED_AT_ONCE):
+                session = session_of(key)
+                if session not in known:
+                    known.add(session)
+                    removed += self._ask_blocking(client, session, ENDING)[3]
+        except (self._library.RedisError, OSError) as error:
+            raise failure(error, self._where) from error
+        return removed
+
     async def aclose(self) -> None:
         """Close the connections that the asynchronous side opened. The next call opens new ones."""
         here = asyncio.get_running_loop()
@@ -180,7 +219,7 @@ class RedisStorage:
             self._abandoned.append(self._blocking)
             self._blocking = None
 
-    async def _ask(self, client: Any, key: str, given: list[Any]) -> list[Any]:
+    async def _ask(self, client: Any, key: Any, given: list[Any]) -> list[Any]:
         try:
             try:
                 answer = await client.execute_command("EVALSHA", self._script.digest, 1, key, *given)
@@ -191,7 +230,7 @@ class RedisStorage:
         result: list[Any] = answer
         return result
 
-    def _ask_blocking(self, client: Any, key: str, given: list[Any]) -> list[Any]:
+    def _ask_blocking(self, client: Any, key: Any, given: list[Any]) -> list[Any]:
         try:
             try:
                 answer = client.execute_command("EVALSHA", self._script.digest, 1, key, *given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -57,8 +58,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: The first argument, but for the token; see ``redis.lua``.
 _NUMBERS = Struct(">IIBBBBdddddd")
 
-#: Ids that take more characters in a name of a key are replaced by a digest.
-_READABLE = 160
+#: A tenant, or an id, that takes more characters in a name of a key is replaced by a digest.
+_READABLE = 80
+
+_MEANT_BY_GLOBS = re.compile(r"[*?^\[\]\\-]")
 
 
 @lru_cache(maxsize=4_096)
@@ -68,10 +71,24 @@ def key_of(prefix: str, address: Address) -> str:
     Redis Cluster places keys by what stands in braces. An id can hold neither these nor the colon, so different
     addresses have different names.
     """
-    named = f"{quote(address.tenant, safe='')}:{quote(address.session_id, safe='')}"
-    if len(named) > _READABLE:
-        named = f"#{hashlib.sha256(named.encode()).hexdigest()}"
-    return f"{prefix}:{{{named}}}"
+    return f"{prefix}:{{{_named(address.tenant)}:{_named(address.session_id)}}}"
+
+
+def pattern_of(prefix: str, tenant: str) -> str:
+    """What Redis' globs call all keys of a tenant's sessions."""
+    literal = _MEANT_BY_GLOBS.sub(r"\\\g<0>", prefix)
+    return f"{literal}:{{{_named(tenant)}:*"
+
+
+def session_of(key: bytes) -> bytes | None:
+    """The first key of the session that a key belongs to; None for a token, which outlives it."""
+    first, brace, rest = key.partition(b"}")
+    return None if rest.startswith(b":token:") else first + brace
+
+
+def _named(text: str) -> str:
+    named = quote(text, safe="")
+    return named if len(named) <= _READABLE else f"#{hashlib.sha256(named.encode()).hexdigest()}"
 
 
 def arguments(call: Call) -> list[Argument]:

@@ -33,7 +33,8 @@ def failure(error: Exception, where: str) -> LocusMySQLError:
         return AuthenticationFailed(f"Redis at {where} refused the login: {words}. Check user and password.")
     if "NoPermissionError" in names or "NOPERM" in words:
         return PrivilegeMissing(
-            f"Redis at {where} refused a command: {words}. Working memory needs EVALSHA, EVAL, and the commands on "
+            f"Redis at {where} refused a command: {words}. Working memory needs EVALSHA, EVAL, SCAN (to forget a "
+            "tenant), and the commands on "
             "strings, hashes, sorted sets, lists and keys, on all keys with its prefix."
         )
     if "OutOfMemoryError" in names or "OOM command not allowed" in words:

@@ -35,6 +35,7 @@ from ..calls import (
     ReadNotes,
     ReadTask,
     Remove,
+    Reply,
     RestoreCheckpoint,
     Touch,
     Variable,
@@ -44,7 +45,7 @@ from ..calls import (
     lifetime_us,
 )
 from ..globs import matcher
-from ..refusals import checkpoint_there, no_checkpoint, not_a_whole_number, out_of_range
+from ..refusals import checkpoint_there, no_checkpoint, not_a_whole_number, of_nothing, out_of_range
 
 #: For how long it is told of variables that they were deleted, in microseconds.
 TOLD_US = 3_600_000_000
@@ -114,6 +115,17 @@ class Session:
             self.notes_version,
             list(self.checkpoints),
             self.size_bytes,
+        )
+
+    @classmethod
+    def of_nothing(cls, call: Call) -> Reply:
+        """The reply to a call that finds no session, and begins none."""
+        nothing = cls(call.address.session_id, None)
+        return Reply(
+            tuple(
+                nothing.read(command, 0) if isinstance(command, READS) else of_nothing(command)
+                for command in call.commands
+            )
         )
 
     def expired(self, now_us: int) -> bool:

@@ -38,6 +38,13 @@ class Sweep:
 
 
 @dataclass(frozen=True, slots=True)
+class ForgetTenant:
+    """Have the storage remove all sessions of a tenant; answered with how many it said."""
+
+    tenant: str
+
+
+@dataclass(frozen=True, slots=True)
 class Together:
     """Do several things at once, in threads or in tasks; answered with what each returned."""
 
@@ -45,7 +52,7 @@ class Together:
 
 
 #: What a check asks for: it is sent the answer, or the storage's error is raised in it.
-Step: TypeAlias = Call | Pause | Sweep | Together
+Step: TypeAlias = Call | Pause | Sweep | ForgetTenant | Together
 
 #: A check while it runs: it does no input or output itself, as the package's operations, so both sides are asked alike.
 Script: TypeAlias = Generator[Step, Any, T]
@@ -204,6 +211,8 @@ async def _run(storage: Storage, script: Script[T]) -> T:
                     await asyncio.sleep(seconds)
                 case Sweep(limit):
                     answer = await storage.sweep(limit)
+                case ForgetTenant(tenant):
+                    answer = await storage.forget_tenant(tenant)
                 case Together(scripts):
                     answer = await asyncio.gather(*(_run(storage, each) for each in scripts))
         except Exception as raised:
@@ -227,6 +236,8 @@ def _run_blocking(storage: Storage, script: Script[T]) -> T:
                     time.sleep(seconds)
                 case Sweep(limit):
                     answer = storage.sweep_blocking(limit)
+                case ForgetTenant(tenant):
+                    answer = storage.forget_tenant_blocking(tenant)
                 case Together(scripts):
                     answer = _run_in_threads(storage, scripts)
         except Exception as raised:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bench import graphs, growth, memories, memory, round_trips, scale, working
+from bench import graphs, growth, inspection, memories, memory, round_trips, scale, working
 from bench.conversations import COMPACTED, ITERATIONS, PLAIN
 from bench.embeddings import Missing
 from ci.private_servers import ServerMissing
@@ -127,4 +127,18 @@ def test_working_memory_is_measured_on_each_storage(server_dsn: str, monkeypatch
     assert result["at_once"].keys() == result["without_pause"].keys() == measured.keys()
     assert 0 < result["checkpoint_bytes"]["checkpoint"] < result["checkpoint_bytes"]["session"]
     assert "the mirror is away" in working.table(result)
+    assert json.loads(json.dumps(result)) == result
+
+
+@pytest.mark.slow
+def test_the_inspector_is_measured_at_each_size(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inspection, "QUICK_SIZES", (1_000, 2_000))
+    before = scale.enlarged(server_dsn)
+    result = inspection.measure(server_dsn, quick=True)
+    assert result["operations"].keys() == inspection.OPERATIONS.keys()
+    for measured in result["operations"].values():
+        assert measured.keys() == {"1000", "2000"}
+        assert all(0 < one["p50"] <= one["p95"] for one in measured.values())
+    assert scale.enlarged(server_dsn) == before
+    assert "page of threads, deep" in inspection.table(result)
     assert json.loads(json.dumps(result)) == result

@@ -17,14 +17,16 @@ from locus.models.base import ModelResponse
 from locus.testing import FunctionModel, ScriptedModel, text, tool_call
 
 from locus_mysql import (
+    Database,
     MySQLCheckpointer,
     SyncWorkingMemory,
     TaskState,
     WorkingMemory,
     WorkingMemoryHook,
+    WorkingSessions,
     working_memory_tools,
 )
-from locus_mysql.errors import Unavailable
+from locus_mysql.errors import ConfigError, Unavailable
 from locus_mysql.working import InMemoryStorage
 from locus_mysql.working.calls import Call, Reply
 
@@ -318,6 +320,49 @@ async def test_nothing_is_added_where_nothing_is_kept(make: Make) -> None:
     seen = Seen()
     await Agent(model=seen.model, hooks=[WorkingMemoryHook(memory)]).arun("go")
     assert "<working_memory>" not in seen.block()
+
+
+async def test_one_agent_serves_many_threads_at_once_each_with_a_session_of_its_own(make_config: MakeConfig) -> None:
+    database = Database(make_config(driver="pymysql"))
+    kinds = {"a": WorkingMemory, "b": SyncWorkingMemory, "c": WorkingMemory}
+    sessions = WorkingSessions(lambda run: kinds[run.thread_id](run.thread_id, database, tenant=run.metadata["user"]))
+
+    def answer(messages: list[Message], _tools: list[dict[str, Any]]) -> ModelResponse:
+        thread = next(str(one.content) for one in messages if one.role == Role.USER)
+        done = sum(one.role == Role.TOOL for one in messages)
+        calls = [tool_call("note", text=f"of {thread}"), tool_call("remember", key="thread", value=thread)]
+        if done == len(calls):
+            assert f'{{"note": "of {thread}"}}' in str(messages[-1].content)
+            return text("done")
+        return calls[done]
+
+    agent = Agent(
+        model=FunctionModel(answer), tools=working_memory_tools(sessions), hooks=[WorkingMemoryHook(sessions)]
+    )
+    results = await asyncio.gather(*(agent.arun(one, thread_id=one, metadata={"user": f"user {one}"}) for one in kinds))
+    assert [result.text for result in results] == ["done"] * len(kinds)
+    for one in kinds:
+        memory = SyncWorkingMemory(one, database, tenant=f"user {one}")
+        assert memory.get_all() == {"thread": one}
+        assert memory.get_scratchpad() == [f"of {one}"]
+    database.close()
+    await database.aclose()
+
+
+async def test_tools_without_their_hook_say_that_it_is_missing() -> None:
+    sessions = WorkingSessions(lambda run: WorkingMemory("s", InMemoryStorage()))
+    model = ScriptedModel([tool_call("note", text="a"), text("done")])
+    result = await Agent(model=model, tools=working_memory_tools(sessions)).arun("go")
+    (answer,) = (str(message.content) for message in result.state.messages if message.role == Role.TOOL)
+    assert "Give the agent WorkingMemoryHook with the same WorkingSessions" in answer
+
+
+async def test_what_chooses_a_session_must_choose_one() -> None:
+    with pytest.raises(ConfigError, match="takes a function"):
+        WorkingSessions(WorkingMemory("s", InMemoryStorage()))  # type: ignore[arg-type]
+    sessions = WorkingSessions(lambda run: None)  # type: ignore[arg-type,return-value]
+    with pytest.raises(ConfigError, match="must return a WorkingMemory or SyncWorkingMemory, not NoneType"):
+        await Agent(model=ScriptedModel([text("done")]), hooks=[WorkingMemoryHook(sessions)]).arun("go")
 
 
 class Away(InMemoryStorage):

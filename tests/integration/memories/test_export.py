@@ -14,6 +14,7 @@ from locus_mysql import MySQLConfig, SyncMemoryStore
 from locus_mysql.commands.line_reader import Import
 from locus_mysql.commands.main import main
 from locus_mysql.dialect.memories.ranges import Range
+from locus_mysql.memories.exporting import ItemTarget
 from locus_mysql.memories.lines import item_line, parse_line
 from locus_mysql.memories.moving import KeptItem, MovingOperations
 from locus_mysql.memory import Put
@@ -391,7 +392,7 @@ async def test_items_that_need_more_than_a_packet_together_are_written_apart(own
     lines = [item_line(item) for item in kept]
     acme = config.model_copy(update={"tenant": "acme"})
     head, end = b'{"format":"locus-mysql memories 1"}\n', b'{"end":{"items":6}}\n'
-    done = await Import(acme).run([head, *lines, end])
+    done = await Import(acme, lambda _: ItemTarget(acme, print)).run([head, *lines, end])
     assert (done.written, done.differing) == (6, 0)
     with SyncMemoryStore(acme) as store:
         assert store.count() == 6
@@ -413,7 +414,7 @@ async def test_an_import_whose_answers_are_lost_writes_once(
                 proxy.drop_after_send()
             yield line
 
-    done = await Import(config).run(losing())
+    done = await Import(config, lambda _: ItemTarget(config, print)).run(losing())
     assert (done.written, done.present, done.differing) == (many, 0, 0)
     assert kept("other_") == kept()
 

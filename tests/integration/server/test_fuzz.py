@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -19,20 +20,27 @@ from hypothesis import strategies as st
 from schemathesis.generation import GenerationMode
 from schemathesis.specs.openapi import checks as openapi_checks
 
+from locus_mysql.server.api.openapi import CODES
 from locus_mysql.server.application import create_app
 
 from ...thoroughness import FULL
 from ..conftest import MakeConfig
 from .running import running
 
-#: A short run has the same examples every time, so that what lands does not depend on luck.
-BY_CHANCE = settings(
-    max_examples=5_000 if FULL else 250,
-    derandomize=not FULL,
-    phases=[*([Phase.reuse] if FULL else []), Phase.generate, *([Phase.shrink] if FULL else [])],
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+
+def by_chance(examples: int) -> settings:
+    """So many examples; in full, ten times as many.
+
+    A short run has the same ones every time, so that what lands does not depend on luck.
+    """
+    return settings(
+        max_examples=examples * 10 if FULL else examples,
+        derandomize=not FULL,
+        phases=[*([Phase.reuse] if FULL else []), Phase.generate, *([Phase.shrink] if FULL else [])],
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
 
 #: Ids drawn often, so that what one request writes another one finds.
 IDS = ("a", "b/c", "..", "ü%2F", "50%", "?#")
@@ -44,3 +52,131 @@ CHECKS = [
     openapi_checks.response_headers_conformance,
     openapi_checks.response_schema_conformance,
 ]
+
+
+@pytest.fixture
+def service(make_config: MakeConfig) -> Iterator[str]:
+    """The base of the URLs of a service in the test's schema."""
+    with running(create_app(make_config(driver="pymysql"), vacuum=True)) as url:
+        yield url
+
+
+@st.composite
+def cases(draw: st.DrawFn, operations: list[Any], mode: GenerationMode) -> Any:
+    """A request for one of the operations; its ids are often ones that others have, too."""
+    case = draw(draw(st.sampled_from(operations)).as_strategy(generation_mode=mode))
+    if mode is GenerationMode.POSITIVE:
+        for name in case.path_parameters:
+            if draw(st.booleans()):
+                case.path_parameters[name] = draw(st.sampled_from(IDS))
+    return case
+
+
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+def test_every_answer_is_as_the_description_says(service: str, mode: GenerationMode) -> None:
+    described = requests.get(f"{service}/openapi.json", timeout=60).json()
+    operations = [found.ok() for found in schemathesis.openapi.from_dict(described).get_all_operations()]
+    checks = CHECKS if mode is GenerationMode.POSITIVE else [*CHECKS, openapi_checks.negative_data_rejection]
+    succeeded = set()
+
+    with requests.Session() as session:
+
+        @by_chance(200 if mode is GenerationMode.POSITIVE else 40)  # what must be refused takes longer to be thought of
+        @given(case=cases(operations, mode))
+        def ask(case: Any) -> None:
+            response = case.call(base_url=service, session=session)
+            case.validate_response(response, checks=checks)
+            if response.status_code == 200:
+                succeeded.add(case.operation.label)
+
+        ask()
+    assert mode is GenerationMode.NEGATIVE or len(succeeded) > len(operations) / 3
+
+
+#: Parts of paths: what there is, what there is not, and what is no part of any.
+SEGMENTS = st.one_of(
+    st.sampled_from(
+        (
+            *(b"threads", b"checkpoints", b"sessions", b"variables", b"memories", b"item", b"search", b"metadata"),
+            *(b"health", b"copy", b"task", b"", b".", b"..", b"%", b"%2", b"%00", b"%ff", b"%2F", b"%2e%2e", b"%C0%AF"),
+        )
+    ),
+    st.binary(max_size=6).map(lambda raw: quote(raw).encode()),
+    st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="?#"), max_size=8).map(str.encode),
+    st.binary(max_size=6).filter(lambda raw: not set(raw) & set(b"\r\n \t\0")),
+)
+METHODS = st.sampled_from(
+    [b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS", b"TRACE", b"BREW", b"get"]
+)
+VALUES = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=20).map(
+    lambda text: text.strip().encode()
+)
+HEADERS = st.dictionaries(
+    st.sampled_from([b"Content-Type", b"Authorization", b"Accept", b"X-Request-Id", b"Origin", b"Cookie", b"Range"]),
+    VALUES | st.sampled_from([b"application/json", b"Bearer x", b"Basic eDp5", b"text/html", b"null", b"bytes=0-1"]),
+)
+BODIES = st.one_of(
+    st.just(b""),
+    st.binary(max_size=60),
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    ).map(lambda value: json.dumps(value).encode()),
+)
+
+
+def answered(service: str, request: bytes) -> tuple[int, http.client.HTTPResponse, bytes]:
+    """Status, headers and body of the answer to a request, sent as it is."""
+    address = urlsplit(service)
+    with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
+        connection.sendall(request)
+        response = http.client.HTTPResponse(connection, method=request.partition(b" ")[0].decode("latin-1"))
+        response.begin()
+        return response.status, response, response.read()
+
+
+def test_whatever_is_sent_no_answer_tells_of_a_failure(service: str) -> None:
+    @by_chance(200)
+    @given(METHODS, st.lists(SEGMENTS, max_size=6), st.none() | st.binary(max_size=12), HEADERS, BODIES)
+    def ask(
+        method: bytes, segments: list[bytes], query: bytes | None, headers: dict[bytes, bytes], body: bytes
+    ) -> None:
+        target = b"/" + b"/".join(segments) + (b"" if query is None else b"?" + quote(query, safe="&=+").encode())
+        lines = [b"%b %b HTTP/1.1" % (method, target), b"Host: localhost", b"Connection: close"]
+        lines += [b"%b: %b" % header for header in headers.items()]
+        lines += [b"Content-Length: %d" % len(body)] if body else []
+        status, response, said = answered(service, b"\r\n".join([*lines, b"", body]))
+        assert status < 500
+        assert response.headers["Content-Type"] == "application/json"
+        if said:
+            error = json.loads(said).get("error")
+            assert (error is not None) == (status >= 400)
+            if error is not None:
+                assert error["code"] in CODES
+                assert error["request_id"] == response.headers["X-Request-Id"]
+
+    ask()
+
+
+def test_a_body_that_was_damaged_is_refused_or_saved_as_it_is(service: str) -> None:
+    whole = json.dumps(
+        {"checkpoint_id": "c", "thread_id": "t", "state": {"messages": [{"role": "user", "content": "ü"}], "n": 1.5}}
+    ).encode()
+
+    @by_chance(80)
+    @given(st.integers(0, len(whole)), st.integers(0, 4), st.binary(max_size=4))
+    def ask(place: int, removed: int, added: bytes) -> None:
+        body = whole[:place] + added + whole[place + removed :]
+        requests.delete(f"{service}/threads/t/checkpoints", timeout=60)
+        headers = {"Content-Type": "application/json"}
+        answer = requests.post(f"{service}/threads/t/checkpoints", data=body, headers=headers, timeout=60)
+        there = requests.get(f"{service}/threads/t/checkpoints", timeout=60).json()["checkpoints"]
+        if answer.status_code == 200:
+            assert there == [answer.json()["checkpoint_id"]]
+            state = requests.get(f"{service}/threads/t/checkpoints/{quote(there[0], safe='')}", timeout=60).json()
+            assert state["state"] == json.loads(body)["state"]
+        else:
+            assert answer.status_code == 400
+            assert there == []
+
+    ask()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.working import MISSING, TaskState
+from locus_mysql.dialect import Statement
+from locus_mysql.dialect.working.entries import EntryStatements
+from locus_mysql.working import MISSING, TaskState, operations
 from locus_mysql.working.storages.mysql import MySQLStorage
 from locus_mysql.working.testing import CHECKS, Check
 
@@ -17,6 +21,8 @@ from ..proxy import WireProxy
 from .conftest import AnyMemory, Open
 
 pytestmark = pytest.mark.kept_tables("working")
+
+DEADLINE_S = 120.0
 
 
 @pytest.mark.slow
@@ -142,15 +148,13 @@ async def test_a_repeat_does_not_overwrite_what_was_written_since(
 async def test_expired_sessions_are_removed_whole_in_passing(
     open_memory: Open, run_sql: Any, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from locus_mysql.working import operations
-
     gone = open_memory("gone", session_ttl_seconds=3600)
     await gone.set_many({"a": 1, "b": 2})
     await gone.append_scratchpad("note")
     await gone.create_checkpoint()
     run_sql(f"UPDATE {database}.locus_working_sessions SET expires_at = UTC_TIMESTAMP(6)")
     assert await gone.get_all() == {}
-    monkeypatch.setattr(operations, "HOUSEKEEPING_EVERY", 1)
+    monkeypatch.setattr(operations, "its_turn", lambda one_in: True)
     await open_memory("other").set("x", 1)
     rows = {
         table: run_sql(f"SELECT COUNT(*) FROM {database}.locus_working_{table}")[0][0]
@@ -178,8 +182,6 @@ async def test_a_checkpoint_stores_what_changed_since_the_last_one(
 async def test_what_was_deleted_long_ago_leaves_no_rows(
     open_memory: Open, run_sql: Any, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from locus_mysql.working import operations
-
     memory = open_memory()
     await memory.set_many({"held": 1, "not held": 1})
     await memory.delete("not held")
@@ -187,7 +189,48 @@ async def test_what_was_deleted_long_ago_leaves_no_rows(
     await memory.delete("held")
     run_sql(f"UPDATE {database}.locus_working_entries SET version = version - 4000000000 WHERE value IS NULL")
     run_sql(f"DELETE FROM {database}.locus_working_history WHERE value IS NULL")
-    monkeypatch.setattr(operations, "HOUSEKEEPING_EVERY", 1)
+    monkeypatch.setattr(operations, "its_turn", lambda one_in: True)
     await memory.set("x", 1)
     names = run_sql(f"SELECT name FROM {database}.locus_working_entries ORDER BY name")
     assert [row[0] for row in names] == ["held", "x"]
+
+
+async def test_a_write_succeeds_though_the_housekeeping_behind_it_fails(
+    open_memory: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(operations, "its_turn", lambda one_in: True)
+    monkeypatch.setattr(EntryStatements, "forget_settled", lambda self: Statement("DELETE FROM nowhere"))
+    memory = open_memory()
+    assert await memory.increment("n") == 1
+    assert await memory.increment("n") == 2
+    assert "the housekeeping after it failed" in caplog.text
+
+
+async def test_processes_that_write_little_keep_house_too(
+    open_memory: Open, run_sql: Any, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operations, "HOUSEKEEPING_EVERY", 2)
+    await open_memory("gone", session_ttl_seconds=3600).set("a", 1)
+    run_sql(f"UPDATE {database}.locus_working_sessions SET expires_at = UTC_TIMESTAMP(6)")
+    deadline = time.monotonic() + DEADLINE_S
+    while run_sql(f"SELECT COUNT(*) FROM {database}.locus_working_sessions WHERE session_id = 'gone'")[0][0]:
+        assert time.monotonic() < deadline
+        await open_memory("other").set("x", 1)
+
+
+async def test_a_clock_that_was_ahead_once_does_not_lengthen_times_to_live(
+    open_memory: Open, run_sql: Any, database: str
+) -> None:
+    memory = open_memory()
+    await memory.set("x", 1)
+    year_us = 365 * 86_400 * 1_000_000
+    run_sql(f"UPDATE {database}.locus_working_sessions SET stamp = stamp + {year_us}")
+    await memory.set("short", 1, ttl_seconds=60)
+    assert 0 < await memory.ttl("short") <= 60
+    checkpoint_id = await memory.create_checkpoint()
+    (info,) = await memory.list_checkpoints()
+    assert abs(info.created_at - datetime.now(UTC)) < timedelta(days=1)
+    await memory.clear()
+    await memory.restore_checkpoint(checkpoint_id)
+    assert 0 < await memory.ttl("short") <= 60
+    assert await memory.get("x") == 1

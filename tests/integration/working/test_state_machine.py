@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar
@@ -14,13 +15,16 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from locus_mysql.errors import LocusMySQLError
 from locus_mysql.working import MISSING, InMemoryStorage, SyncWorkingMemory, TaskState, WorkingMemory, procedures
+from locus_mysql.working.storages import redis
 from locus_mysql.working.storages.interface import Storage
 from locus_mysql.working.storages.mysql import MySQLStorage
+from locus_mysql.working.storages.redis import RedisStorage
 
 from ..conftest import MakeConfig
 from ..connecting import connect
 from ..proxy import WireProxy
 from .plain import Held, PlainSession, Refused
+from .servers import OwnServer
 
 SESSION_TTL_S = 1_000.0
 PROCESSES = st.sampled_from([0, 1])
@@ -348,3 +352,22 @@ def test_any_sequence_of_calls_from_two_processes_in_mysql(
 
         clock.move_storage = move
         run((MySQLStorage(through), MySQLStorage(make_config(driver="pymysql"))), clock, proxy)
+
+
+@pytest.mark.slow
+def test_any_sequence_of_calls_from_two_processes_in_redis(
+    clock: Clock, redis_server: OwnServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The script asks Redis for the time in two places; here a key says by how much its clock is ahead."""
+    asked = "local clock = call('TIME')"
+    ahead = f"{asked}\n clock[1] = clock[1] + tonumber(call('GET', 'seconds ahead') or 0)"
+    script = redis._script().text
+    assert script.count(asked) == script.count("'TIME'") == 2
+    moved = script.replace(asked, ahead)
+    monkeypatch.setattr(redis, "_script", lambda: redis._Script(moved, hashlib.sha1(moved.encode()).hexdigest()))
+    with redis_server.client() as client:
+        clock.move_storage = lambda seconds: client.set("seconds ahead", int(clock.ahead_s))
+        try:
+            run((RedisStorage(redis_server.url), RedisStorage(redis_server.url)), clock, None)
+        finally:
+            client.delete("seconds ahead")

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from locus_mysql.database.sealing import End, Head, end_line
 from locus_mysql.dialect.memories.moving import KeptRow
 from locus_mysql.errors import CorruptCheckpoint, InvalidInput
 from locus_mysql.memories.arguments import encode_value
 from locus_mysql.memories.lines import default_text, head_line, item_line, parse_line
 from locus_mysql.memories.moving import KeptItem
 from locus_mysql.memories.namespaces import encoded_key, path_of
-from locus_mysql.memories.sealing import End, Head, end_line
 
 TIME = "2026-01-31 12:00:00.000001"
 LABELS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=5)

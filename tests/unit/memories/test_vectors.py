@@ -132,6 +132,24 @@ def test_a_table_is_what_was_put_and_not_removed() -> None:
     check()
 
 
+@pytest.mark.usefixtures("arithmetic")
+@pytest.mark.parametrize("begun", [0, 1, 70])
+def test_candidates_are_those_of_when_they_were_asked_for(begun: int) -> None:
+    codes = CodeTable(2)
+    coded = {(b"n\0", b"%d" % place, 0): encode_vector([1, place], 2).code for place in range(100)}
+    codes.fill(list(coded.items()))
+    query = Query(floats_of([0, 1], 2), "dot")
+    expected = [one.key for one in codes.best(query)]
+    candidates = codes.best(query)
+    seen = [next(candidates).key for _ in range(begun)]
+    codes.remove(expected[80])
+    codes.put((b"n\0", b"new", 0), coded[expected[0]])
+    codes.remove_path(b"n\0")
+    codes.fill(list(coded.items())[:3])
+    assert seen + [one.key for one in candidates] == expected
+    assert len(list(codes.best(query))) == 3
+
+
 def test_codes_of_another_width_are_passed_over() -> None:
     codes = CodeTable(5)
     codes.put((b"n\0", b"k", 0), encode_vector([1, 2], None).code)

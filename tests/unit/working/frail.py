@@ -26,6 +26,8 @@ class Frail:
         self.away = False
         #: How calls fail while it is away: before they are carried out, or behind.
         self.loses: Callable[[], bool] = lambda: False
+        #: Whether it carries out a write, but does not answer it.
+        self.mute: Callable[[], bool] = lambda: False
         self.hangs = threading.Event()
         self.hanging = False
         self.asked: list[Call] = []
@@ -44,7 +46,10 @@ class Frail:
                 except Exception:
                     raise self.error() from None
             raise self.error()
-        return self.kept.execute_blocking(call)
+        reply = self.kept.execute_blocking(call)
+        if call.writes and self.mute():
+            raise self.error()
+        return reply
 
     async def execute(self, call: Call) -> Reply:
         if self.hanging:
@@ -58,6 +63,14 @@ class Frail:
 
     async def sweep(self, limit: int = 1_000) -> int:
         return self.sweep_blocking(limit)
+
+    def forget_tenant_blocking(self, tenant: str) -> int:
+        if self.away:
+            raise self.error()
+        return self.kept.forget_tenant_blocking(tenant)
+
+    async def forget_tenant(self, tenant: str) -> int:
+        return self.forget_tenant_blocking(tenant)
 
     def close(self) -> None: ...
 

@@ -456,6 +456,14 @@ async def test_a_change_of_the_task_state_may_keep_or_remove_it(memory: AnyMemor
     assert await memory.get_task_state() is None
 
 
+async def test_a_change_of_types_only_is_a_change_of_the_task_state(memory: AnyMemory) -> None:
+    begun = TaskState(task_id="t", data={"seats": 1, "paid": 0})
+    await memory.set_task_state(begun)
+    await memory.update_task_state(lambda task: task.model_copy(update={"data": {"seats": 1.0, "paid": False}}))
+    data = (await memory.get_task_state()).data
+    assert [type(data[key]) for key in ("seats", "paid")] == [float, bool]
+
+
 async def test_a_change_of_the_task_state_that_fails_changes_nothing(memory: AnyMemory) -> None:
     before = TaskState(task_id="t", total_steps=1).start()
     await memory.set_task_state(before)

@@ -65,6 +65,7 @@ def test_a_breaker_lets_one_probe_after_each_wait_and_waits_longer_each_time() -
     assert one.admit() is Admission.PROBE
     one.probed(True)
     assert [one.admit(), one.admit(), one.open] == [Admission.GO, Admission.GO, False]
+    clock.now_s += 11
     assert one.failed(one.outages) is True
     clock.now_s += 1
     assert one.admit() is Admission.PROBE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 from collections.abc import Callable
@@ -18,6 +19,8 @@ class Admission(Enum):
 
 class Breaker:
     """Closed while the storage answers. Opened by a failure; then one call after each wait tries whether it is back.
+
+    One that goes again soon, such as a server that answers but takes no writes, is not tried as often as at first.
 
     Args:
         first_wait_s: The first wait, in seconds; each further one is twice as long.
@@ -40,6 +43,7 @@ class Breaker:
         self._lock = threading.Lock()
         self._wait_s = first_wait_s
         self._until: float | None = None
+        self._back_at = -math.inf
         self._probing = False
         #: Counts the outages that are over, so that a call which began before one does not begin another.
         self.outages = 0
@@ -78,7 +82,8 @@ class Breaker:
         with self._lock:
             if self._until is not None or outages != self.outages:
                 return False
-            self._wait_s = self._first_wait_s
+            stayed = self._clock() - self._back_at > 2 * self._wait_s
+            self._wait_s = self._first_wait_s if stayed else min(2 * self._wait_s, self._longest_wait_s)
             self._set()
             return True
 
@@ -88,6 +93,7 @@ class Breaker:
             self._probing = False
             if answered:
                 self._until = None
+                self._back_at = self._clock()
                 self.outages += 1
             else:
                 self._wait_s = min(2 * self._wait_s, self._longest_wait_s)

@@ -10,7 +10,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from ...calls import (
     INT_LEAST,
@@ -107,6 +107,7 @@ class Part:
         entries: In order.
         sent: What was sent without an answer: whether it was carried out is not known.
         risky: Whether anything was ever sent with the token, and may still arrive.
+        sent_us: When it was first sent, by this process's clock.
         closed: Whether nothing more is added.
         lost: What of it lost when it was sent, in words.
     """
@@ -115,6 +116,7 @@ class Part:
     entries: list[Entry] = field(default_factory=list)
     sent: tuple[Command[Any], ...] = ()
     risky: bool = False
+    sent_us: int = 0
     closed: bool = False
     lost: list[str] = field(default_factory=list)
     size_bytes: int = 0
@@ -142,8 +144,8 @@ class Part:
 
     @property
     def full(self) -> bool:
-        """Whether further entries go into another part."""
-        return self.closed or len(self.entries) >= PART_ENTRIES or self.size_bytes >= PART_BYTES
+        """Whether further entries go into another part. What was sent once may be carried out, as it was sent."""
+        return self.closed or self.risky or len(self.entries) >= PART_ENTRIES or self.size_bytes >= PART_BYTES
 
 
 class Journal:
@@ -185,7 +187,8 @@ class Journal:
             writing = tuple(command for command in call.commands if not isinstance(command, READS))
             if not entries:  # a comparison that did not hold here is not to hold there later
                 writing, entries = (Touch(),), [Entry(Touch(), now_us)]
-            part = Part(token=call.token or os.urandom(16), sent=writing, risky=True, closed=True)
+            token = call.token or os.urandom(16)
+            part = Part(token=token, sent=writing, risky=True, sent_us=now_us, closed=True)
             for entry in entries:
                 part.append(entry)
             self.parts.append(part)
@@ -222,18 +225,17 @@ class Journal:
 
     def _add(self, entry: Entry) -> None:
         if isinstance(entry.command, End):
-            self.parts = [part for part in self.parts if part.sent]
+            self.parts = [part for part in self.parts if part.risky]
             ending = Part(closed=True)
             ending.append(entry)
             self.parts.append(ending)
             return
-        if not isinstance(entry.expects, Anything):
-            earlier = [one for part in self.parts for one in part.entries if one.key == entry.key]
-            if earlier:  # what it was compared with is of this process
-                entry = replace(entry, expects=earlier[-1].expects)
         if not self.parts or self.parts[-1].full:
             self.parts.append(Part())
-        join(self.parts[-1], entry)
+        part = self.parts[-1]
+        if not isinstance(entry.expects, Anything) and (earlier := part.last(cast(str, entry.key))):
+            entry = replace(entry, expects=earlier.expects)  # what it was compared with is written with it
+        join(part, entry)
 
 
 def entries_of(call: Call, reply: Reply, now_us: int) -> Iterator[Entry]:

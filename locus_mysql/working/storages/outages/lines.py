@@ -81,6 +81,13 @@ class Line:
         for name in names:
             self.learned[name] = max(stamp, self.learned.get(name, 0))
 
+    def forget(self) -> None:
+        """Nothing of it is to be written any more."""
+        self.journal = Journal()
+        self.ours, self.answered_us = Ours(), 0
+        self.made.clear()
+        self.lost.clear()
+
     def online(self, stamp: int) -> None:
         """All that waited is written; the primary serves it again."""
         self.offline = self.told = False
@@ -102,7 +109,7 @@ class Lines:
         self._lines: OrderedDict[Address, Line] = OrderedDict()
         #: How many writes wait, and their bytes.
         self.entries = self.size_bytes = 0
-        #: The sessions of which something waits.
+        #: The sessions that wait for the primary, whether something of them is to be written or not.
         self.waiting: OrderedDict[Address, Line] = OrderedDict()
 
     def take(self, address: Address) -> Line:
@@ -126,6 +133,11 @@ class Lines:
         """That of a session, if it was used."""
         return self._lines.get(address)
 
+    def of_tenant(self, tenant: str) -> list[Line]:
+        """Those of a tenant's sessions."""
+        with self._lock:
+            return [line for address, line in self._lines.items() if address.tenant == tenant]
+
     def count(self, line: Line) -> None:
         """Keep account of what of it waits."""
         counted = len(line.journal), line.journal.size_bytes
@@ -133,13 +145,13 @@ class Lines:
             self.entries += counted[0] - line.counted[0]
             self.size_bytes += counted[1] - line.counted[1]
             line.counted = counted
-            if counted[0]:
+            if line.offline or counted[0]:
                 self.waiting[line.address] = line
             else:
                 self.waiting.pop(line.address, None)
 
     def next_waiting(self) -> Line | None:
-        """One of which something waits, another one each time."""
+        """One that waits, another one each time."""
         with self._lock:
             if not self.waiting:
                 return None

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ...calls import (
+    Append,
     Call,
     Clear,
     ClearNotes,
@@ -119,6 +120,17 @@ class Ours:
             self.task(look) and self.scratchpad(look) and all(self.variable(look, k) for k in look.versions.variables)
         )
 
+    def may_have_written(self, commands: tuple[Command[Any], ...]) -> None:
+        """A call was not answered, and will not be made again: of what it may have written, the values are known."""
+        for command in commands:
+            match command:
+                case Write(variables):
+                    self.values.update((variable.key, variable.likeness) for variable in variables)
+                case WriteTask(value):
+                    self.tasks.add(value)
+                case Append(note):
+                    self.notes.add(note)
+
     def may_be(self, part: Part, reply: Reply) -> None:
         """A part that was sent again was carried out, now or before: its versions are not known."""
         for entry in part.entries:
@@ -179,6 +191,27 @@ def merge(part: Part, look: Look, ours: Ours, now_us: int) -> Merged:
         merged.commands.append(entry.command)
     _segment(segment, look, ours, now_us, merged, written)
     return merged
+
+
+def leave_out_doubtful(part: Part, look: Look, ours: Ours) -> list[str]:
+    """Leave out of a part what must not be done twice and may have been done; tells it.
+
+    What was sent so long ago that its token may be forgotten was carried out only if there is a newer row. Then that is
+    somebody else's or this, which nothing tells.
+    """
+    places: list[int] = []
+    told: list[str] = []
+    for place, entry in enumerate(part.entries):
+        match entry.command:
+            case Increment(key, by) if not ours.variable(look, key):
+                told.append(f"variable {key!r}: whether {by} was added is not known any more")
+            case Append() if not ours.scratchpad(look):
+                told.append("a note: whether it was added is not known any more")
+            case _:
+                continue
+        places.append(place)
+    part.drop(places)
+    return told
 
 
 def _segment(entries: list[Entry], look: Look, ours: Ours, now_us: int, merged: Merged, written: set[str]) -> None:

@@ -98,6 +98,10 @@ class Mirror:
             except UsageError:  # too large for the mirror, or not what it believed: better nothing than half of it
                 self._kept.execute_blocking(Call("forget", call.address, (End(),)))
 
+    def forget_tenant(self, tenant: str) -> None:
+        """Forget all sessions of a tenant."""
+        self._kept.forget_tenant_blocking(tenant)
+
     def sweep(self) -> None:
         """Forget what has expired."""
         self._kept.sweep_blocking()

@@ -10,15 +10,18 @@ from typing import cast
 
 from ....engine.logs import WORKING
 from ....errors import UsageError
-from ...calls import Call, CompareAndSet, End, Remove, Reply, StampMoved, Touch
+from ...calls import RECOGNISED_US, Call, CompareAndSet, End, Remove, Reply, StampMoved, Touch
 from .journal import Part
 from .lines import Line, Lines
-from .merging import Look, Ours, as_call, merge
+from .merging import Look, Ours, as_call, leave_out_doubtful, merge
 from .mirror import Mirror
 from .steps import AWAY, Ask, Settings, Steps
 
 #: What is replayed takes longer than a call; the storage has just answered then.
 REPLAY_S = 10.0
+
+#: For so long a part is surely recognised that is sent again, though clocks run differently, and sending takes time.
+SURELY_RECOGNISED_US = RECOGNISED_US * 14 // 15
 
 #: So often a part is merged anew because others went on writing.
 TRIES = 20
@@ -57,6 +60,7 @@ class Replaying:
             self._report(line, lost)
         yield from self._discard(line)
         line.online(stamp)
+        self.lines.count(line)
         return True
 
     def _replay_part(self, line: Line, part: Part, lost: list[str]) -> Steps[int]:
@@ -86,11 +90,14 @@ class Replaying:
             try:
                 reply = Reply((), look.stamp)
                 if commands:
+                    part.sent_us = part.sent_us or now_us()
                     part.risky = True
                     replay = as_call(commands, like, part.token, relied)
                     reply = yield Ask("primary", replay, max(REPLAY_S, self.settings.timeout_s))
             except StampMoved:
-                part.sent = ()  # it was not carried out
+                part.sent = ()  # it was not carried out, unless its token is forgotten
+                if again and now_us() - part.sent_us > SURELY_RECOGNISED_US:
+                    lost += leave_out_doubtful(part, look, line.ours)
                 continue
             except UsageError as refused:
                 self._refused(line, part, refused, lost)

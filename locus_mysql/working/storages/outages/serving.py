@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from ....engine.logs import WORKING, told
-from ....errors import CapacityExceeded, LocusMySQLError, Unavailable, UsageError
+from ....errors import CapacityExceeded, LocusMySQLError, NotFound, Unavailable, UsageError
 from ...calls import (
     Address,
     Append,
@@ -42,7 +42,7 @@ from .breaker import Admission, Breaker
 from .lines import Line, Lines
 from .mirror import UNLIMITED, Mirror
 from .replaying import Replaying, now_us
-from .steps import AWAY, Ask, Settings, Steps, Wait
+from .steps import AWAY, Ask, Forget, Settings, Steps, Wait
 
 T = TypeVar("T")
 
@@ -85,6 +85,25 @@ class Serving:
             finally:
                 line.turn.give()
         return self.lines.entries
+
+    def forget_tenant(self, tenant: str) -> Steps[int]:
+        """Remove all sessions of a tenant, and what is known of them here; how many the primary had."""
+        for line in self.lines.of_tenant(tenant):
+            yield Wait(line.turn)
+            try:
+                line.forget()
+                self.lines.count(line)
+            finally:
+                line.turn.give()
+        self.mirror.forget_tenant(tenant)
+        if self.settings.serves:
+            yield Forget("fallback", tenant)
+        try:
+            removed: int = yield Forget("primary", tenant)
+        except AWAY as error:
+            self._failed(self.breaker.outages, error)
+            raise
+        return removed
 
     def condition(self, address: Address) -> Condition:
         """How it is with a session."""
@@ -144,29 +163,30 @@ class Serving:
             line.in_flight += 1
         try:
             reply: Reply = yield Ask("primary", call, self.settings.timeout_s)
-            learned = self._learn(line, call, reply)
+            learned, stood_in = self._learn(line, call, reply)
         except AWAY as error:
             self._failed(outages, error)
             raise
         finally:
             with self._lock:
                 line.in_flight -= 1
-        if line.offline and learned:
+        if stood_in and learned:
             yield from self._tell_fallback(line, call, learned)
         yield from self._replay_another(line)
         return reply
 
-    def _learn(self, line: Line, call: Call, reply: Reply) -> list[Command[Any]]:
+    def _learn(self, line: Line, call: Call, reply: Reply) -> tuple[list[Command[Any]], bool]:
+        """Learn of a reply: what it told, and whether the fallback was given what was known before that."""
         with self._lock:
             gone = not reply.stamp and line.in_flight < 2
             line.answered_us = time.time_ns() // 1_000
             line.ours.seen = 0 if gone else max(line.ours.seen, reply.stamp)
             if not self.settings.serves:
-                return []
+                return [], False
             learned = self.mirror.learn(call, reply, lambda what: line.later(reply.stamp, what))
             whole = any(isinstance(command, ReadNotes) and command.last is None for command in call.commands)
             line.note_learned(reply.stamp, learned, all_notes=whole)
-            return learned
+            return learned, line.offline
 
     def _failed(self, outages: int, error: Exception) -> None:
         if self.breaker.failed(outages):
@@ -179,20 +199,30 @@ class Serving:
     def _on_fallback(self, line: Line, call: Call, failure: Exception | None) -> Steps[Reply]:
         """Carry out a call on the fallback, and remember what it wrote. This call has the turn."""
         if not line.offline:
-            yield from self._seed(line, call)
-            line.offline = True
+            yield from self._begin(line, call)
         try:
             self._check(line, call)
             reply: Reply = yield Ask("fallback", call)
         except UsageError as refused:
-            if failure is None or not call.writes:
-                raise
-            raise Unavailable(
-                "The session's storage did not answer, and the fallback refuses the call, so whether it was carried "
-                f"out is not known. The fallback says: {refused}"
-            ) from failure
+            if failure is not None and call.writes:
+                raise Unavailable(
+                    "The session's storage did not answer, and the fallback refuses the call, so whether it was "
+                    f"carried out is not known. The fallback says: {refused}"
+                ) from failure
+            if isinstance(refused, NotFound) and not line.answered_us and not _restored(call) <= line.made:
+                raise _only_there(call) from None
+            raise
+        except StampMoved:
+            if failure is not None:
+                line.ours.may_have_written(call.commands)
+            raise
         if call.writes:
             yield from self._note(line, call, reply, failure)
+        if failure is not None and _compared_in_vain(call, reply):
+            raise Unavailable(
+                "The session's storage did not answer. By what is known of the session the comparison does not hold, "
+                "but it may have held there, so whether the call was carried out is not known. Read the variable."
+            ) from failure
         return reply
 
     def _note(self, line: Line, call: Call, reply: Reply, failure: Exception | None) -> Steps[None]:
@@ -216,12 +246,8 @@ class Serving:
         """Raise if what a call writes cannot be remembered, or needs what only the primary has."""
         if not call.writes:
             return
-        for command in call.commands:
-            if isinstance(command, RestoreCheckpoint) and command.checkpoint_id not in line.made and line.ours.seen:
-                raise Unavailable(
-                    f"Checkpoint {command.checkpoint_id!r} is not among those made since the session's storage went "
-                    "away; it can be restored when that is back. Try again later."
-                )
+        if line.ours.seen and not _restored(call) <= line.made:
+            raise _only_there(call)
         settings, lines = self.settings, self.lines
         entries, size_bytes = _size(call)
         for limit, used, allowed in (
@@ -230,6 +256,17 @@ class Serving:
         ):
             if used > allowed:
                 raise CapacityExceeded(limit, used, allowed, call.address.session_id)
+
+    def _begin(self, line: Line, call: Call) -> Steps[None]:
+        """Have the fallback serve a session."""
+        begun = False
+        try:
+            yield from self._seed(line, call)
+            begun = True
+        finally:
+            if not begun:
+                line.offline = False
+                self.lines.count(line)
 
     def _seed(self, line: Line, call: Call) -> Steps[None]:
         """Give the fallback what is known of a session.
@@ -244,7 +281,10 @@ class Serving:
             with contextlib.suppress(StampMoved):
                 yield Ask("fallback", ending)
                 versions = Versions({})
-        known = self.mirror.known(line.address)
+        with self._lock:  # what is learned from here on, the fallback is told by whoever learns it
+            known = self.mirror.known(line.address)
+            line.offline = True
+        self.lines.count(line)
         commands: list[Command[Any]] = []
         variables = tuple(
             Variable(key, found.value, likeness(found.value), found.left_us)
@@ -303,6 +343,25 @@ class Serving:
                     yield from self._replay(other)
         finally:
             other.turn.give()
+
+
+def _compared_in_vain(call: Call, reply: Reply) -> bool:
+    """Whether a comparison did not hold."""
+    results = zip(call.commands, reply.results, strict=True)
+    return any(isinstance(command, CompareAndSet) and not result for command, result in results)
+
+
+def _only_there(call: Call) -> Unavailable:
+    """A checkpoint is to be restored that only the primary can have."""
+    return Unavailable(
+        f"Checkpoint {', '.join(map(repr, _restored(call)))} is not among those made since the session's storage went "
+        "away; it can be restored when that is back. Try again later."
+    )
+
+
+def _restored(call: Call) -> set[str]:
+    """The checkpoints that a call restores."""
+    return {command.checkpoint_id for command in call.commands if isinstance(command, RestoreCheckpoint)}
 
 
 def _size(call: Call) -> tuple[int, int]:

@@ -38,7 +38,20 @@ class Wait:
     turn: Turn
 
 
-Step: TypeAlias = Ask | Wait
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Remove all sessions of a tenant; answered with how many.
+
+    Args:
+        which: From which storage.
+        tenant: Whose.
+    """
+
+    which: Literal["primary", "fallback"]
+    tenant: str
+
+
+Step: TypeAlias = Ask | Wait | Forget
 Steps: TypeAlias = Generator[Step, Any, T]
 
 

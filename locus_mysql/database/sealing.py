@@ -11,11 +11,15 @@ import binascii
 import json
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import isinf
 from typing import Any, TypeAlias
 
 from ..errors import InvalidInput
+
+#: A number that may be larger than any float.
+_MAY_OVERFLOW = re.compile(rb"[0-9][eE]\+?[0-9]{3}|[0-9]{309}")
 
 _SEAL = re.compile(rb',"crc32":"([0-9a-f]{8})"\}$')
 
@@ -50,7 +54,12 @@ Content: TypeAlias = Head | End | dict[str, Any]
 
 def sealed(content: Mapping[str, Any]) -> bytes:
     """A line, with its checksum and line feed."""
-    body = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()[:-1]
+    return sealed_text(json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode())
+
+
+def sealed_text(text: bytes) -> bytes:
+    """The line of an object that is JSON text already."""
+    body = text[:-1]
     return body + b',"crc32":"%08x"}\n' % zlib.crc32(body)
 
 
@@ -59,12 +68,13 @@ def end_line(items: int) -> bytes:
     return sealed({"end": {"items": items}})
 
 
-def content_of(line: bytes, number: int) -> Content:
+def content_of(line: bytes, number: int, *, constants: bool = False) -> Content:
     """What a line says.
 
     Args:
         line: With its line feed.
         number: Counted from 1.
+        constants: Whether NaN and the infinities may stand in it, which JSON does not know.
 
     Raises:
         InvalidInput: It is damaged.
@@ -79,7 +89,10 @@ def content_of(line: bytes, number: int) -> Content:
             raise InvalidInput("It is damaged: it does not have the checksum that it was written with.")
         body += b"}"
     try:
-        content = json.loads(body, parse_constant=_refused)
+        exact: dict[str, Callable[[str], Any]] = {} if constants else {"parse_constant": _refused}
+        if _MAY_OVERFLOW.search(body):  # a number larger than any float would become an infinity
+            exact["parse_float"] = _finite
+        content = json.loads(body, **exact)  # type: ignore[arg-type]  # names of other options are not among these
     except (ValueError, RecursionError):
         raise InvalidInput("It is damaged: it is no JSON.") from None
     if not isinstance(content, dict):
@@ -115,6 +128,13 @@ def floats_bytes(text: Any) -> bytes:
     if len(raw) % 4:
         raise InvalidInput("An embedding cannot be read: its bytes are not those of 32-bit floats.")
     return raw
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if isinf(number):
+        raise ValueError
+    return number
 
 
 def _refused(name: str) -> Any:

@@ -1,7 +1,7 @@
-"""Redis is killed and started again while several threads and tasks write to one session.
+"""A storage's server is killed and started again while several threads and tasks write to one session.
 
-With ``appendonly yes`` and ``appendfsync always``: no acknowledged write is lost, none counts twice, and notes keep
-their order.
+No acknowledged write is lost, none counts twice, and notes keep their order: on MySQL, and on Redis with ``appendonly
+yes`` and ``appendfsync always``.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ import asyncio
 import secrets
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pytest
+
+from locus_mysql.development.local_server import LocalServer
 from locus_mysql.errors import Unavailable
 from locus_mysql.working.calls import (
     Address,
@@ -28,8 +31,11 @@ from locus_mysql.working.calls import (
     Variable,
     Write,
 )
+from locus_mysql.working.storages.interface import Storage
+from locus_mysql.working.storages.mysql import MySQLStorage
 from locus_mysql.working.storages.redis import RedisStorage
 
+from ..conftest import MakeConfig
 from .servers import OwnServer
 
 KILLS = 4
@@ -83,7 +89,7 @@ class Writer:
                 return None
 
 
-def write_blocking(storage: RedisStorage, writer: Writer) -> None:
+def write_blocking(storage: Storage, writer: Writer) -> None:
     run = writer.run()
     call = next(run)
     while True:
@@ -98,7 +104,7 @@ def write_blocking(storage: RedisStorage, writer: Writer) -> None:
             return
 
 
-async def write_awaited(storage: RedisStorage, writer: Writer) -> None:
+async def write_awaited(storage: Storage, writer: Writer) -> None:
     run = writer.run()
     call = next(run)
     while True:
@@ -113,7 +119,7 @@ async def write_awaited(storage: RedisStorage, writer: Writer) -> None:
             return
 
 
-async def write_in_tasks(storage: RedisStorage, writers: list[Writer]) -> None:
+async def write_in_tasks(storage: Storage, writers: list[Writer]) -> None:
     await asyncio.gather(*(write_awaited(storage, writer) for writer in writers))
     await storage.aclose()
 
@@ -125,8 +131,8 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def test_nothing_acknowledged_is_lost_or_doubled_when_redis_is_killed(own_redis: OwnServer) -> None:
-    storage = RedisStorage(own_redis.url, timeout_s=60.0)
+def kill_while_writing(storage: Storage, crash: Callable[[], None], restart: Callable[[], None]) -> None:
+    """Let three threads and three tasks write while a server is killed several times, and look at what it kept."""
     stop = threading.Event()
     in_threads = [Writer(f"thread {number}", stop) for number in range(3)]
     in_tasks = [Writer(f"task {number}", stop) for number in range(3)]
@@ -157,7 +163,7 @@ def test_nothing_acknowledged_is_lost_or_doubled_when_redis_is_killed(own_redis:
                     )
                 )
             )
-            own_redis.kill()
+            crash()
             wait_until(
                 lambda before=before: (
                     errors
@@ -166,13 +172,18 @@ def test_nothing_acknowledged_is_lost_or_doubled_when_redis_is_killed(own_redis:
                     )
                 )
             )
-            own_redis.start()
+            restart()
     finally:
         stop.set()
         for thread in threads:
             thread.join(PATIENCE_S)
     assert errors == []
+    check_what_is_kept(storage, writers)
+    assert sum(writer.failed for writer in writers) >= KILLS
 
+
+def check_what_is_kept(storage: Storage, writers: Sequence[Writer]) -> None:
+    """All that was acknowledged, once, in order; nothing else but what was given up."""
     found: Any = storage.execute_blocking(Call("read", ADDRESS, (ReadNotes(),))).results[0]
     assert len(set(found)) == len(found), "a note is there twice"
     for writer in writers:
@@ -185,5 +196,20 @@ def test_nothing_acknowledged_is_lost_or_doubled_when_redis_is_killed(own_redis:
         count = int(values[keys[0]].value)
         assert writer.counted <= count <= writer.counted + writer.perhaps_counted
         assert values[keys[1]].value in writer.written
-    assert sum(writer.failed for writer in writers) >= KILLS
+
+
+def test_nothing_acknowledged_is_lost_or_doubled_when_redis_is_killed(own_redis: OwnServer) -> None:
+    storage = RedisStorage(own_redis.url, timeout_s=60.0)
+    kill_while_writing(storage, own_redis.kill, own_redis.start)
+    storage.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("driver", ["aiomysql", "mysql-connector"])
+def test_nothing_acknowledged_is_lost_or_doubled_when_mysql_is_killed(
+    driver: str, own_server: LocalServer, own_config: MakeConfig
+) -> None:
+    """Without a fallback, and without the package's own repeats, so that writers see every failure."""
+    storage = MySQLStorage(own_config(driver=driver, retry_deadline_s=0))
+    kill_while_writing(storage, lambda: own_server.restart(crash=True), lambda: None)
     storage.close()

@@ -1,0 +1,462 @@
+"""Reading threads whole and writing checkpoints as they were, as generators that do no I/O: for copies and exports."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from ..database.arguments import check_checkpoint_id, check_text, check_thread_id, encode_metadata
+from ..dialect import Statement
+from ..dialect.checkpoints.moving import ThreadTimes
+from ..dialect.checkpoints.saving import NewRow
+from ..drivers.interface import Row
+from ..engine.logs import HOUSEKEEPING, told
+from ..engine.operation import Batch, Duplicate, Operation, Outdated
+from ..errors import CorruptCheckpoint, LocusMySQLError, StateTooLarge
+from .cleaning import SAVES_PER_INDEXING
+from .coding.codec import EncodedState
+from .coding.delta import Delta, Lineage, encode_delta, extend
+from .coding.digests import HashedLogs, hash_logs
+from .new import NewCheckpoint
+from .records import metadata_of
+from .rows import as_sql_time, assemble_rows, aware, chain_of
+from .saving import SavingOperations
+
+#: What one transaction writes at most, unless one state is larger by itself.
+PUT_BYTES, PUT_ROWS = 4_000_000, 200
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCheckpoint:
+    """A checkpoint with all that is kept of it.
+
+    Args:
+        seq: Its place in the thread.
+        checkpoint_id: Its id.
+        state: Its state.
+        metadata: Its metadata.
+        created_at: When it was saved.
+        provisional: Whether a later save of its turn would have deleted it.
+        parent_seq: The place of what it follows; None if nothing.
+    """
+
+    seq: int
+    checkpoint_id: str
+    state: EncodedState
+    metadata: dict[str, Any]
+    created_at: datetime
+    provisional: bool
+    parent_seq: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A checkpoint that cannot be read.
+
+    Args:
+        seq: Its place in the thread.
+        checkpoint_id: Its id.
+        error: What is wrong.
+    """
+
+    seq: int
+    checkpoint_id: str
+    error: CorruptCheckpoint
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPage:
+    """Some of a thread's checkpoints, as rows: each state is put together when it is its turn.
+
+    Args:
+        thread_id: The thread.
+        stored: The rows by their places, those that others build on among them.
+        complete: Whether the thread had no more.
+    """
+
+    thread_id: str
+    stored: Mapping[int, Row]
+    complete: bool
+
+    def each(self) -> Iterator[KeptCheckpoint | Damaged]:
+        """The checkpoints, oldest first."""
+        for seq, row in self.stored.items():
+            if row[3] is None:
+                continue
+            checkpoint_id = cast(str, row[3])
+            try:
+                state, _ = assemble_rows(chain_of(self.stored, seq), self.thread_id)
+                metadata = metadata_of(self.thread_id, checkpoint_id, row[5])
+            except CorruptCheckpoint as error:
+                yield Damaged(seq, checkpoint_id, error)
+                continue
+            parent_seq = cast("int | None", row[8])
+            yield KeptCheckpoint(seq, checkpoint_id, state, metadata, aware(row[6]), bool(row[7]), parent_seq)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A checkpoint as its thread's list shows it.
+
+    Args:
+        seq: Its place in the thread.
+        parent_id: The nearest checkpoint that it follows; None if there is none.
+        created_at: When it was saved.
+        provisional: Whether a later save of its turn would have deleted it.
+    """
+
+    seq: int
+    parent_id: str | None
+    created_at: datetime
+    provisional: bool
+
+
+@dataclass(slots=True)
+class Standing:
+    """What is there of a thread.
+
+    Args:
+        version: Another one after every write; None if there is no thread.
+        last_seq: The seq of what was saved last.
+        first_seq: The first seq that counts.
+        expired: Whether it has expired, so that nothing in it counts.
+        created_at: When it was first saved.
+        entries: Its checkpoints by their ids, oldest first.
+    """
+
+    version: bytes | None = None
+    last_seq: int = 0
+    first_seq: int = 1
+    expired: bool = False
+    created_at: datetime | None = None
+    entries: dict[str, Entry] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A checkpoint to be written as it was elsewhere.
+
+    Args:
+        new: What to save; its id must be given.
+        created_at: When it was saved; None means now.
+        parent_id: What it followed; None if nothing.
+        knows_parent: Whether that is known; else it follows the one before it.
+    """
+
+    new: NewCheckpoint
+    created_at: datetime | None = None
+    parent_id: str | None = None
+    knows_parent: bool = False
+
+
+class MovingOperations(SavingOperations):
+    """Reading threads whole. `ThreadWriter` writes them."""
+
+    def threads_after(
+        self, tenant: str, after: str, glob: str = "*", since: datetime | None = None, limit: int = 500
+    ) -> Operation[list[str]]:
+        """Ids of threads behind one, in the order of the ids. One round trip.
+
+        Args:
+            tenant: Whose.
+            after: The last one that is known; empty to begin.
+            glob: Only those that match it.
+            since: Only those saved to since.
+            limit: At most so many.
+        """
+        time = None if since is None else as_sql_time(since)
+        (found,) = yield Batch.of(
+            self.sql.moving.threads_after(tenant, after, check_text(glob, "Pattern"), time, limit)
+        )
+        return [cast(str, row[0]) for row in found.rows]
+
+    def count_threads(self, tenant: str, glob: str = "*", since: datetime | None = None) -> Operation[int]:
+        """How many there are of these. One round trip."""
+        time = None if since is None else as_sql_time(since)
+        (found,) = yield Batch.of(self.sql.moving.count_threads(tenant, check_text(glob, "Pattern"), time))
+        return cast(int, found.rows[0][0])
+
+    def count_checkpoints(self, tenant: str, glob: str = "*", since: datetime | None = None) -> Operation[int]:
+        """How many checkpoints, saved since a time, the threads that match a glob have. One round trip."""
+        time = None if since is None else as_sql_time(since)
+        (found,) = yield Batch.of(self.sql.moving.count_checkpoints(tenant, check_text(glob, "Pattern"), time))
+        return cast(int, found.rows[0][0])
+
+    def standing(self, tenant: str, thread_id: str) -> Operation[Standing]:
+        """What is there of a thread, without states and metadata. One round trip."""
+        (found,) = yield Batch.of(self.sql.moving.thread(tenant, check_thread_id(thread_id)))
+        return _standing_of(found.rows)
+
+    def kept_page(
+        self,
+        tenant: str,
+        thread_id: str,
+        after: int,
+        limit: int = 100,
+        limit_bytes: int = 8_000_000,
+        since: datetime | None = None,
+    ) -> Operation[KeptPage]:
+        """A thread's checkpoints behind a place, whole, oldest first; none if that was the last. One round trip.
+
+        Args:
+            tenant: The thread's tenant.
+            thread_id: The thread.
+            after: The place; 0 to begin.
+            limit: At most so many.
+            limit_bytes: No more once their rows take as much.
+            since: Only those saved since.
+        """
+        time = None if since is None else as_sql_time(since)
+        (found,) = yield Batch.of(
+            self.sql.moving.page(tenant, check_thread_id(thread_id), after, limit, limit_bytes, time)
+        )
+        stored = {cast(int, row[0]): row for row in found.rows}
+        sizes = [len(cast(bytes, row[2])) for row in found.rows if row[3] is not None]
+        return KeptPage(thread_id, stored, complete=len(sizes) < limit and sum(sizes) < limit_bytes)
+
+    def lineage_of(self, tenant: str, thread_id: str, checkpoint_id: str) -> Operation[Lineage]:
+        """What a state may build on that follows a checkpoint; empty if that is not there. One round trip."""
+        rows = yield from self._named_rows(tenant, thread_id, checkpoint_id)
+        return assemble_rows(rows, thread_id)[1] if rows else ()
+
+
+class ThreadWriter:
+    """Writes checkpoints of one thread as they were elsewhere, behind those that are there.
+
+    Args:
+        operations: Those of the tables.
+        tenant: Whose the thread will be.
+        thread_id: The thread.
+    """
+
+    def __init__(self, operations: MovingOperations, tenant: str, thread_id: str) -> None:
+        self._operations = operations
+        self._key = (tenant, check_thread_id(thread_id))
+        self.standing = Standing()
+        self._lineages: dict[str, Lineage] = {}
+        self._hashed: HashedLogs = {}
+
+    def look(self) -> Operation[Standing]:
+        """See what is there. Needed before the first write, and after one that failed. One round trip."""
+        self.standing = yield from self._operations.standing(*self._key)
+        self._lineages, self._hashed = {}, {}
+        return self.standing
+
+    def put(self, wanted: Sequence[Wanted], replaced: Sequence[str] = ()) -> Operation[bool]:
+        """Write checkpoints as the newest of the thread, in a few transactions; a round trip for each.
+
+        Args:
+            wanted: The checkpoints, oldest first. None of the ids may be there, unless it is replaced.
+            replaced: Ids that are there and give way, before the first is written.
+
+        Returns:
+            Whether that was done. If not, somebody else wrote to the thread since it was looked at, and the last
+            transactions were not carried out.
+
+        Raises:
+            InvalidInput: One cannot be stored exactly.
+            StateTooLarge: One of them needs a larger packet than the server accepts.
+        """
+        try:
+            return (yield from self._put(wanted, replaced))
+        except BaseException:
+            self._lineages.clear()  # some are of rows that were not written
+            raise
+
+    def _put(self, wanted: Sequence[Wanted], replaced: Sequence[str]) -> Operation[bool]:
+        rows: list[_Placed] = []
+        size = 0
+        for one in wanted:
+            row = yield from self._row(one, rows, removed=replaced)
+            if rows and (size + row.size_bytes > PUT_BYTES or len(rows) == PUT_ROWS):
+                if not (yield from self._write(rows, replaced)):
+                    return False
+                rows, size, replaced = [], 0, ()
+            rows.append(row)
+            size += row.size_bytes
+        return not rows or (yield from self._write(rows, replaced))
+
+    def _row(self, wanted: Wanted, before: Sequence[_Placed], removed: Sequence[str]) -> Operation[_Placed]:
+        """The row of a checkpoint that will stand behind those."""
+        operations, new = self._operations, wanted.new
+        checkpoint_id = check_checkpoint_id(new.checkpoint_id)
+        metadata, metadata_keys = encode_metadata(new.metadata)
+        parent_id = wanted.parent_id if wanted.knows_parent else self._last(before, removed)
+        lineage = yield from self._lineage(parent_id, removed)
+        encoded = new.encode(None).state
+        hashed = hash_logs(encoded, self._hashed)
+        token = os.urandom(16)
+        delta = encode_delta(
+            encoded,
+            hashed,
+            lineage,
+            token=token,
+            provisional=new.provisional,
+            compression=operations.config.compression,
+        )
+        text, continues = new.search_text(delta) if operations.config.search and not new.provisional else ("", False)
+        seq = before[-1].seq + 1 if before else self.standing.last_seq + 1
+        row = NewRow(
+            checkpoint_id=checkpoint_id,
+            token=token,
+            payload=delta.payload,
+            parent_seq=delta.parent.seq if delta.parent else None,
+            continues=continues,
+            provisional=new.provisional,
+            metadata=metadata,
+            metadata_keys=metadata_keys,
+            search_text=text or None,
+            oldest_at=new.oldest_at,
+        )
+        self._hashed = hashed
+        self._lineages[checkpoint_id] = extend(lineage, delta, seq, token, provisional=new.provisional)
+        return _Placed(row, seq, delta, wanted.created_at, parent_id if lineage else None)
+
+    def _last(self, before: Sequence[_Placed], removed: Sequence[str]) -> str | None:
+        """The checkpoint that stands last before the next one."""
+        if before:
+            return before[-1].row.checkpoint_id
+        return next((one for one in reversed(self.standing.entries) if one not in removed), None)
+
+    def _lineage(self, checkpoint_id: str | None, removed: Sequence[str]) -> Operation[Lineage]:
+        if checkpoint_id is None or (checkpoint_id in removed and checkpoint_id not in self._lineages):
+            return ()
+        if checkpoint_id not in self._lineages:
+            if checkpoint_id not in self.standing.entries:
+                return ()
+            self._lineages[checkpoint_id] = yield from self._operations.lineage_of(*self._key, checkpoint_id)
+        return self._lineages[checkpoint_id]
+
+    def _write(self, rows: Sequence[_Placed], replaced: Sequence[str]) -> Operation[bool]:
+        """One transaction, or a few if it is too large for one."""
+        try:
+            return (yield from self._write_at_once(rows, replaced))
+        except StateTooLarge:
+            if len(rows) == 1:
+                raise
+        half = len(rows) // 2
+        return (yield from self._write(rows[:half], replaced)) and (yield from self._write(rows[half:], ()))
+
+    def _write_at_once(self, rows: Sequence[_Placed], replaced: Sequence[str]) -> Operation[bool]:
+        operations, sql, standing = self._operations, self._operations.sql, self.standing
+        tenant, _ = self._key
+        version = os.urandom(16)
+        first, times = self._times(rows)
+        landed = sql.settled.find(tenant, version)
+        first_seq = standing.last_seq + 1 if standing.expired else standing.first_seq
+        steps: list[Statement | tuple[Statement, ...]] = []
+        if standing.version is None:
+            steps.append(sql.moving.make(*self._key, rows[-1].seq, version, times, operations.ttl_us))
+        else:
+            seqs = (rows[-1].seq, first_seq)
+            steps.append(sql.moving.grow(*self._key, seqs, version, standing.version, times, operations.ttl_us))
+            steps.append(sql.threads.guard(landed))
+        steps.append(sql.settled.settle(tenant, version))
+        if standing.expired:
+            steps += [sql.settled.settle_left_behind(*self._key), sql.checkpoints.delete_left_behind(*self._key)]
+        if replaced:
+            steps += [sql.settled.settle_rows(*self._key), sql.moving.unname_all(*self._key, replaced)]
+        steps += [row.statement(operations, self._key) for row in rows]
+        if replaced:
+            steps.append(sql.maintenance.sweep(*self._key))
+        try:
+            yield Batch.named(*steps, landed=landed)
+        except Outdated:
+            return False
+        except Duplicate as error:
+            if error.table == sql.names["checkpoints"] and standing.version is None:  # rows without a thread's row
+                yield Batch.of(sql.threads.adopt(*self._key, os.urandom(16), operations.ttl_us))
+            return False
+        finally:
+            operations.memory.forget(self._key)
+        gone = {*replaced}
+        entries = {} if standing.expired else {i: one for i, one in standing.entries.items() if i not in gone}
+        entries |= {row.row.checkpoint_id: row.entry for row in rows}
+        self.standing = Standing(version, rows[-1].seq, first_seq, False, first, entries)
+        yield from self._index(sum(row.row.search_text is not None for row in rows))
+        return True
+
+    def _times(self, rows: Sequence[_Placed]) -> tuple[datetime | None, ThreadTimes]:
+        """When the thread was first saved, and its times as they will be; the last one is now if one is not known."""
+        now = datetime.now(UTC)
+        there = [] if self.standing.expired else [entry.created_at for entry in self.standing.entries.values()]
+        times = [row.created_at or now for row in rows] + there
+        first = min(times)
+        last = None if any(row.created_at is None for row in rows) else as_sql_time(max(times))
+        return first, ThreadTimes(as_sql_time(first), last)
+
+    def _index(self, texts: int) -> Operation[None]:
+        """Do for the words of these texts what saves do, so that the first search does not have to."""
+        if not texts:
+            return
+        sql = self._operations.sql
+        try:
+            index = sql.queries.index_pending(max(texts, SAVES_PER_INDEXING), skip_locked=True)
+            yield Batch((index, sql.settled.forget_old()), atomic=False)
+        except LocusMySQLError as error:
+            HOUSEKEEPING.warning("Checkpoints were written, but indexing their words failed: %s.", told(error))
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A row with its place."""
+
+    row: NewRow
+    seq: int
+    delta: Delta
+    created_at: datetime | None
+    parent_id: str | None
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much it takes in a packet."""
+        row = self.row
+        return len(row.payload) + len(row.metadata or "") + 2 * len(row.search_text or "") + 500
+
+    def statement(self, operations: MovingOperations, key: tuple[str, str]) -> Statement:
+        """What inserts it."""
+        base_seq = self.seq if self.delta.base is None else self.delta.base.seq
+        time = None if self.created_at is None else as_sql_time(self.created_at)
+        return operations.sql.moving.put(*key, self.seq, base_seq, self.row, time)
+
+    @property
+    def entry(self) -> Entry:
+        """What the thread's list shows of it."""
+        return Entry(self.seq, self.parent_id, self.created_at or datetime.now(UTC), self.row.provisional)
+
+
+def _standing_of(rows: Sequence[Row]) -> Standing:
+    """What the rows of `MovingStatements.thread` say."""
+    if not rows:
+        return Standing()
+    version, last_seq, first_seq, created_at, _, expired = rows[0][:6]
+    standing = Standing(
+        cast(bytes, version), cast(int, last_seq), cast(int, first_seq), bool(expired), aware(created_at)
+    )
+    if expired:
+        return standing
+    ids: dict[int, str | None] = {}
+    parents: dict[int, int | None] = {}
+    for row in rows:
+        seq, checkpoint_id, parent_seq, saved_at, provisional = row[6:]
+        if seq is None:
+            continue
+        place = cast(int, seq)
+        ids[place], parents[place] = cast("str | None", checkpoint_id), cast("int | None", parent_seq)
+        if checkpoint_id is not None:
+            parent_id = _nearest_named(place, ids, parents)
+            standing.entries[cast(str, checkpoint_id)] = Entry(place, parent_id, aware(saved_at), bool(provisional))
+    return standing
+
+
+def _nearest_named(seq: int, ids: Mapping[int, str | None], parents: Mapping[int, int | None]) -> str | None:
+    """The nearest checkpoint that a row follows. A row that is said to follow a later one follows none."""
+    parent = parents[seq]
+    while parent is not None and parent < seq and parent in ids:
+        if ids[parent] is not None:
+            return ids[parent]
+        seq, parent = parent, parents[parent]
+    return None

@@ -1,0 +1,85 @@
+"""``export`` and ``import``: threads as lines of JSON, and back."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime
+
+from ..checkpoints.exporting import ThreadSource, ThreadTarget
+from ..checkpoints.lines import FAMILIES, FORMAT
+from ..checkpoints.store import StoreOperations
+from ..config import MySQLConfig
+from ..database.exporting import Target
+from ..database.sealing import Head
+from ..dialect.checkpoints.tables import Kind
+from ..errors import InvalidInput
+from ..integrations.locus.dicts import AgentDictOperations
+from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, add_which_threads, counted, options_of, tell
+from .line_files import read_lines, write_lines
+from .line_reader import Import
+
+
+def add_export(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``export``."""
+    parser.add_argument("file", metavar="FILE", help="where to write to; - for the standard output")
+    add_which_threads(parser)
+    parser.add_argument(
+        "--since",
+        type=_time,
+        metavar="TIME",
+        help="only checkpoints saved since, as 2026-01-31 or 2026-01-31T12:00; without a zone, in UTC",
+    )
+    parser.add_argument(
+        "--family", choices=FAMILIES, default="agents", help="states of Locus agents, or of CheckpointStore (agents)"
+    )
+    add_connection(parser)
+    add_tenant(parser)
+    add_prefix(parser)
+
+
+def add_import(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``import``."""
+    parser.add_argument("file", metavar="FILE", help="where to read from; - for the standard input")
+    add_connection(parser)
+    add_tenant(parser)
+    add_prefix(parser)
+
+
+def export_threads(arguments: argparse.Namespace) -> int:
+    """Write a tenant's threads to a file. Killed and started again, it goes on where it stopped."""
+    config = MySQLConfig.from_env(**options_of(arguments), ddl_mode="validate")
+    tables = tables_of(config, arguments.family)
+    source = ThreadSource(tables, threads=arguments.thread, glob=arguments.pattern, since=arguments.since)
+    return OK if write_lines(config, source, arguments.file, "checkpoint") else FAILED
+
+
+def import_threads(arguments: argparse.Namespace) -> int:
+    """Write a file's threads into the tables. Killed and started again, it passes over what is there already."""
+    config = MySQLConfig.from_env(**options_of(arguments))
+
+    def target_of(head: Head) -> Target:
+        family = head.content.get("family")
+        if head.format != FORMAT or family not in FAMILIES:
+            raise InvalidInput(f"The file holds {head.format[:50]!r}, which this command does not take.")
+        return ThreadTarget(tables_of(config, family), tell)
+
+    done = read_lines(Import(config, target_of, "checkpoint"), arguments.file)
+    parts = [f"Imported {counted(done.written, 'checkpoint')}"]
+    if done.present:
+        parts.append(f"{done.present} there already")
+    if done.differing:
+        parts.append(f"{done.differing} left alone")
+    print(f"{', '.join(parts)}.")
+    return FAILED if done.differing else OK
+
+
+def tables_of(config: MySQLConfig, family: Kind) -> StoreOperations:
+    """The tables of a family, for the configuration's tenant."""
+    return AgentDictOperations(config) if family == "agents" else StoreOperations(config, family)
+
+
+def _time(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)  # argparse tells of a ValueError
+    if moment.year < 1000:
+        raise ValueError
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)

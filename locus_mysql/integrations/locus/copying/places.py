@@ -1,0 +1,277 @@
+"""The sides of a copy by their names: ``file:PATH``, ``redis://…``, ``mysql:DSN`` and so on."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, TypeAlias, cast
+from urllib.parse import unquote, urlsplit
+
+from locus.memory.backends.adapters import StorageBackendAdapter, mysql_checkpointer
+from locus.memory.backends.file import FileCheckpointer
+from locus.memory.checkpointer import BaseCheckpointer
+from locus.memory.registry import get_checkpointer, list_checkpointers
+
+from ....config import MySQLConfig
+from ....database.database import Database
+from ....errors import ConfigError, SetupError, UsageError
+from ..checkpointer import MySQLCheckpointer, SyncMySQLCheckpointer
+from ..operations import LocusOperations
+from .built_in_table import BuiltInSource
+from .checkpointers import CheckpointerSource, CheckpointerTarget
+from .files import FileSource, FileTarget
+from .keyed import KeyedSource, KeyedTarget
+from .own import OwnSource, OwnTables, OwnTarget
+from .sides import CopySource, CopyTarget, Tell
+
+#: A side: its name, or a checkpointer.
+Side: TypeAlias = "str | BaseCheckpointer | SyncMySQLCheckpointer"
+
+#: What reads the value of an option, or a whole side, from a variable of the environment.
+_FROM_ENVIRONMENT = "env:"
+
+#: URLs and the checkpointers that take them, each with the option that is the URL.
+_URLS = {
+    "redis": ("redis", "url"),
+    "rediss": ("redis", "url"),
+    "unix": ("redis", "url"),
+    "postgresql": ("postgresql", "dsn"),
+    "postgres": ("postgresql", "dsn"),
+    "http": ("http", "base_url"),
+    "https": ("http", "base_url"),
+}
+
+_URL = re.compile(r"(?P<scheme>[a-z]+)://", re.IGNORECASE)
+
+_FACTORY = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*")
+
+
+class Place:
+    """A side by its name, and what of it must not be shown.
+
+    Args:
+        name: Its name, or ``env:NAME`` for the variable of the environment that holds it.
+        options: Options of what it names. Of one that is text and begins with ``env:``, the variable's value is meant.
+        tenant: Whose threads, of this package's tables, if the name does not say.
+
+    Raises:
+        UsageError: A variable is not set.
+    """
+
+    def __init__(self, name: str, options: Mapping[str, Any] | None = None, tenant: str | None = None) -> None:
+        self.name = str(_from_environment(name))
+        self.options = {key: _from_environment(value) for key, value in (options or {}).items()}
+        self.tenant = tenant
+        hidden = [str(self.options[key]) for key in self.options if _is_secret(key)]
+        self.secrets = {one for one in [*hidden, *_secrets_in(self.name)] if one}
+
+    @property
+    def kind(self) -> str:
+        """What stands before the first colon."""
+        return self.name.partition(":")[0]
+
+    def checkpointer(self) -> BaseCheckpointer:
+        """The checkpointer that it names, which is not one of this package.
+
+        Raises:
+            UsageError: It names none.
+            SetupError: What it needs is not installed.
+        """
+        try:
+            made = self._made()
+        except (UsageError, SetupError):
+            raise
+        except ImportError as error:
+            raise SetupError(f"{self.shown} needs a package that is not installed: {error}") from None
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"{self.shown} cannot be opened: {hide(str(error), self.secrets)}") from None
+        if not isinstance(made, BaseCheckpointer):
+            if all(hasattr(made, name) for name in ("save", "load", "exists")):
+                return StorageBackendAdapter(made)
+            raise UsageError(f"{self.shown} gives no Locus checkpointer, but {type(made).__name__}.")
+        return made
+
+    def config(self) -> MySQLConfig:
+        """The configuration of a MySQL server that it names.
+
+        Raises:
+            ConfigError: It names none, or wrongly.
+        """
+        _, _, rest = self.name.partition(":")
+        if rest.startswith("//"):
+            rest = f"mysql:{rest}"
+        options = dict(self.options)
+        if rest:
+            options["dsn"] = rest
+        if self.tenant is not None and "tenant=" not in urlsplit(rest).query:
+            options.setdefault("tenant", self.tenant)
+        return MySQLConfig.from_env(**options)
+
+    @property
+    def shown(self) -> str:
+        """The name without passwords."""
+        return hide(self.name, self.secrets)
+
+    def _made(self) -> Any:
+        found = _URL.match(self.name)
+        if found is not None and found["scheme"].lower() in _URLS:
+            provider, option = _URLS[found["scheme"].lower()]
+            return get_checkpointer(provider, **{option: self.name, **self.options} | self._login(provider, option))
+        kind, _, rest = self.name.partition(":")
+        if kind == "http" and rest:
+            return Place(rest, self.options).checkpointer()
+        if kind in list_checkpointers():
+            return get_checkpointer(self.name, **self.options)
+        if _FACTORY.fullmatch(self.name):
+            return self._by_factory(kind, rest)
+        names = ", ".join(sorted({*list_checkpointers(), "builtin-mysql"}))
+        raise UsageError(
+            f"{self.shown!r} is no place for threads. Give one of {names}, with a colon and what it is to be opened "
+            "with behind it, or a function as package.module:function."
+        )
+
+    def _login(self, provider: str, option: str) -> dict[str, Any]:
+        """User and password of an HTTP address, which the client takes apart from it."""
+        parts = urlsplit(self.name)
+        if provider != "http" or parts.username is None:
+            return {}
+        bare = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        return {option: bare, "auth": (unquote(parts.username), unquote(parts.password or ""))}
+
+    def _by_factory(self, module: str, function: str) -> Any:
+        try:
+            factory = getattr(importlib.import_module(module), function)
+        except (ImportError, AttributeError) as error:
+            raise UsageError(f"{self.name!r} cannot be imported: {error}") from None
+        return factory(**self.options)
+
+
+def open_source(side: Side | Place, tell: Tell) -> CopySource:
+    """Where a copy reads.
+
+    Args:
+        side: A checkpointer, or its name.
+        tell: Told of what is odd about it.
+
+    Raises:
+        UsageError: It cannot be a source.
+        SetupError: What it needs is not installed.
+    """
+    place = Place(side) if isinstance(side, str) else side
+    if isinstance(place, Place) and place.kind == "builtin-mysql":
+        table = place.options.pop("table", "checkpoints")
+        return BuiltInSource(place.config(), table, tell)
+    tables = _own_tables(place, makes=False)
+    if tables is not None:
+        return OwnSource(tables)
+    owned = isinstance(place, Place)
+    checkpointer = place.checkpointer() if isinstance(place, Place) else cast(BaseCheckpointer, place)
+    if isinstance(checkpointer, StorageBackendAdapter):
+        return KeyedSource(checkpointer, owned=owned)
+    if type(checkpointer) is FileCheckpointer:
+        return FileSource(checkpointer, tell)
+    return CheckpointerSource(checkpointer, owned=owned)
+
+
+def open_target(side: Side | Place, *, dry_run: bool) -> CopyTarget:
+    """Where a copy writes.
+
+    Args:
+        side: A checkpointer, or its name.
+        dry_run: Whether nothing may be written, nor made.
+
+    Raises:
+        UsageError: It cannot be a target.
+        SetupError: What it needs is not installed.
+    """
+    place = Place(side) if isinstance(side, str) else side
+    if isinstance(place, Place) and place.kind == "builtin-mysql":
+        return KeyedTarget(_built_in(place), owned=True, dry=dry_run)
+    tables = _own_tables(place, makes=not dry_run)
+    if tables is not None:
+        return OwnTarget(tables)
+    owned = isinstance(place, Place)
+    checkpointer = place.checkpointer() if isinstance(place, Place) else cast(BaseCheckpointer, place)
+    if isinstance(checkpointer, StorageBackendAdapter):
+        return KeyedTarget(checkpointer, owned=owned, dry=dry_run)
+    if type(checkpointer) is FileCheckpointer:
+        return FileTarget(checkpointer, dry=dry_run)
+    return CheckpointerTarget(checkpointer, owned=owned, dry=dry_run)
+
+
+def refuse_same(source: CopySource, target: CopyTarget) -> None:
+    """Refuse to copy threads onto themselves.
+
+    Raises:
+        UsageError: Both sides are the same.
+    """
+    same = False
+    if isinstance(source, OwnSource) and isinstance(target, OwnTarget):
+        same = source.tables.identity == target.tables.identity
+    elif isinstance(source, FileSource) and isinstance(target, FileTarget):
+        same = source.base.resolve() == target.base.resolve()
+    elif isinstance(target, CheckpointerTarget):
+        same = getattr(source, "checkpointer", None) is target.checkpointer
+    if same:
+        raise UsageError("Both sides of the copy are the same; there is nothing to copy.")
+
+
+def hide(text: str, secrets: set[str]) -> str:
+    """A text without passwords."""
+    text = re.sub(r"//[^/\s]*@", "//***@", text)
+    for secret in sorted((one for one in secrets if len(one) > 3), key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return text
+
+
+def _own_tables(side: Side | Place, *, makes: bool) -> OwnTables | None:
+    """The tables of this package, if they are meant."""
+    if isinstance(side, MySQLCheckpointer | SyncMySQLCheckpointer):
+        return OwnTables(side.database, side._operations, owned=False, makes=makes)
+    if not isinstance(side, Place) or side.kind != "mysql":
+        return None
+    config = side.config()
+    operations = LocusOperations(config, None, None, None)
+    return OwnTables(Database(config), operations, owned=True, makes=makes)
+
+
+def _built_in(place: Place) -> StorageBackendAdapter:
+    """Locus' own backend, to be written."""
+    options = dict(place.options)
+    table = options.pop("table", None)
+    place = Place(place.name, options)
+    config = place.config()
+    if len(config.endpoints) != 1 or config.unix_socket:
+        raise ConfigError("Locus' built-in MySQL backend takes one host.")
+    (endpoint,) = config.endpoints
+    return mysql_checkpointer(
+        host=endpoint.host,
+        port=endpoint.port,
+        database=config.database,
+        user=config.user,
+        password=config.password.get_secret_value(),
+        **({} if table is None else {"table_name": table}),
+    )
+
+
+def _from_environment(value: Any) -> Any:
+    if not isinstance(value, str) or not value.startswith(_FROM_ENVIRONMENT):
+        return value
+    name = value.removeprefix(_FROM_ENVIRONMENT)
+    found = os.environ.get(name)
+    if not found:
+        raise UsageError(f"There is no variable {name!r} in the environment.")
+    return found
+
+
+def _is_secret(option: str) -> bool:
+    """Whether the value of an option should not be shown."""
+    return re.search("password|secret|token|key|auth|header|dsn|url", option, re.IGNORECASE) is not None
+
+
+def _secrets_in(name: str) -> list[str]:
+    """The passwords in a name, as they stand there and as they are meant."""
+    found = re.search(r"//[^/]*?:([^@/]*)@", name)
+    return [] if found is None else [found[1], unquote(found[1])]

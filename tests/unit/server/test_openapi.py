@@ -1,0 +1,124 @@
+"""The description of the API: that it is OpenAPI 3.1, complete, and tells of every error there is."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import schemathesis
+
+from locus_mysql import Database
+from locus_mysql.server import application
+from locus_mysql.server.api.endpoints import api_endpoints
+from locus_mysql.server.api.openapi import CODES, description
+from locus_mysql.server.health import health_endpoints
+from locus_mysql.server.limits import Limits
+from locus_mysql.server.locus import locus_endpoints
+
+ENDPOINTS = [*health_endpoints(), *locus_endpoints(), *api_endpoints(vacuum=True)]
+
+SERVER = Path(application.__file__).parent
+
+
+def described(*, secured: bool = True) -> dict[str, Any]:
+    """The whole description, as a client reads it."""
+    document = json.loads(json.dumps(description(ENDPOINTS, Limits(), secured=secured)))
+    assert isinstance(document, dict)
+    return document
+
+
+def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation
+
+
+def references(part: Any) -> Iterator[str]:
+    if isinstance(part, dict):
+        if isinstance(part.get("$ref"), str):
+            yield part["$ref"]
+        for value in part.values():
+            yield from references(value)
+    elif isinstance(part, list):
+        for value in part:
+            yield from references(value)
+
+
+def test_it_is_openapi() -> None:
+    for secured in (True, False):
+        schemathesis.openapi.from_dict(described(secured=secured)).validate()
+
+
+def test_it_has_every_endpoint_once_under_a_name_of_its_own() -> None:
+    found = list(operations(described()))
+    assert {(method, path) for method, path, _ in found} == {(one.method, one.template) for one in ENDPOINTS}
+    assert len(found) == len(ENDPOINTS)
+    assert len({operation["operationId"] for _, _, operation in found}) == len(found)
+
+
+def test_whatever_it_refers_to_is_there() -> None:
+    document = described()
+    for reference in references(document):
+        part: Any = document
+        for name in reference.removeprefix("#/").split("/"):
+            part = part[name]
+
+
+def test_every_name_in_a_path_is_described_and_bounded() -> None:
+    for _, path, operation in operations(described()):
+        named = {one["name"]: one for one in operation["parameters"] if one["in"] == "path"}
+        assert named.keys() == set(re.findall(r"{(\w+)}", path))
+        assert all(one["required"] and one["schema"]["maxLength"] for one in named.values())
+
+
+def test_every_answer_has_a_model_and_every_operation_a_summary() -> None:
+    for method, path, operation in operations(described()):
+        schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
+        assert "$ref" in schema, f"{method} {path}"
+        assert operation["summary"]
+
+
+def test_what_needs_a_token_says_so() -> None:
+    for _, path, operation in operations(described()):
+        assert operation["security"] == ([] if path == "/health" else [{"bearer": []}, {"basic": []}])
+    unsecured = described(secured=False)
+    assert "securitySchemes" not in unsecured["components"]
+    assert all(not operation.get("security") for _, _, operation in operations(unsecured))
+
+
+def test_it_tells_of_every_error_that_the_service_knows() -> None:
+    source = "\n".join(path.read_text() for path in SERVER.rglob("*.py") if "pages" not in path.parts)
+    raised = {
+        *((code, int(status)) for status, code in re.findall(r'^    (\d{3}): \("(\w+)", ', source, re.MULTILINE)),
+        *((code, int(status)) for status, code in re.findall(r'Problem\(\s*(\d{3}),\s*"(\w+)"', source)),
+        *(
+            (code, int(status))
+            for status, code in re.findall(r'^    \(\w+, (\d{3}), "(\w+)"\),$', source, re.MULTILINE)
+        ),
+        *(
+            (code, int(given[0]) if (given := re.findall(r"status=(\d{3})", rest)) else 503)
+            for code, rest in re.findall(r'try_later\(\s*"(\w+)"((?:[^()]|\([^()]*\))*)\)', source)
+        ),
+    }
+    assert raised == {(code, status) for code, (status, _) in CODES.items()}
+    assert set(CODES) == set(
+        described()["components"]["schemas"]["Error"]["properties"]["error"]["properties"]["code"]["enum"]
+    )
+    for code in CODES:
+        assert f"`{code}`" in described()["info"]["description"]
+
+
+async def test_the_service_describes_itself() -> None:
+    async with Database("mysql://root@localhost/nowhere", driver="pymysql") as database:
+        app = application.create_app(database)
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+            answer = await client.get("/openapi.json")
+    assert answer.headers["Content-Type"] == "application/json"
+    paths = answer.json()["paths"]
+    assert "/openapi.json" in paths
+    assert "/vacuum" not in paths
+    assert set(paths) - {"/openapi.json"} == {one.template for one in ENDPOINTS} - {"/vacuum"}

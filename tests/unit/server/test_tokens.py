@@ -1,0 +1,118 @@
+"""Files of tokens, and the tokens that are made."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from locus_mysql.errors import ConfigError
+from locus_mysql.server.authentication import secret_of
+from locus_mysql.server.callers import Caller
+from locus_mysql.server.tokens import Tokens, digest_of, new_token
+
+DIGEST = "ab" * 32
+ENTRY = f'[[token]]\nname = "a"\ntenant = "t"\naccess = "read"\nsha256 = "{DIGEST}"\n'
+
+
+def test_a_made_token_is_found_by_itself_only_and_its_entry_holds_its_digest_only() -> None:
+    one, two = new_token("a", "acme", "write"), new_token("b", "acme", "read")
+    tokens = Tokens(one.entry + two.entry)
+    assert tokens.find(one.secret) == Caller("a", "acme", may_write=True)
+    assert tokens.find(two.secret) == Caller("b", "acme", may_write=False)
+    assert tokens.find(one.secret[:-1]) is None
+    assert tokens.find(digest_of(one.secret)) is None
+    assert one.secret not in one.entry
+    assert tomllib.loads(one.entry)["token"][0]["sha256"] == hashlib.sha256(one.secret.encode()).hexdigest()
+
+
+@pytest.mark.parametrize("name", ["a b", 'a"b', "a\\b", "ü☃😀", "'", "]]", "#"])
+def test_any_printable_name_and_tenant_can_be_had(name: str) -> None:
+    made = new_token(name, name, "read")
+    assert Tokens(made.entry).find(made.secret) == Caller(name, name, may_write=False)
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "a\x7fb", "x" * 129])
+def test_a_name_or_tenant_that_could_break_a_log_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError):
+        new_token(name, "t", "read")
+    with pytest.raises(ConfigError):
+        new_token("n", name, "read")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "token"),
+        ("token = []", "there are none"),
+        ("[[token]", "not TOML"),
+        ("SECRET", "not TOML"),
+        (ENTRY + ENTRY, "twice"),
+        (ENTRY.replace("read", "SECRET"), "access"),
+        (ENTRY.replace(DIGEST, "SECRET"), "64 hexadecimal digits"),
+        (ENTRY.replace(DIGEST, DIGEST.upper()), "64 hexadecimal digits"),
+        (ENTRY.replace('tenant = "t"', ""), "tenant"),
+        (ENTRY.replace('"t"', "1"), "tenant"),
+        (ENTRY + 'secret = "SECRET"', "secret"),
+        (ENTRY + "[other]", "other"),
+    ],
+)
+def test_what_is_no_list_of_tokens_is_refused_without_being_repeated(text: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told) as refused:
+        Tokens(text)
+    assert "SECRET" not in str(refused.value)
+
+
+def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        Tokens(path=tmp_path / "none")
+    with pytest.raises(ConfigError, match="directory"):
+        Tokens(path=tmp_path)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="UTF-8"):
+        Tokens(path=tmp_path / "binary")
+    with pytest.raises(ConfigError, match="either"):
+        Tokens()
+
+
+def test_every_entry_is_compared_whichever_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So how long it takes tells nothing of which tokens there are."""
+    import hmac
+
+    made = [new_token(str(number), "t", "read") for number in range(5)]
+    tokens = Tokens("".join(one.entry for one in made))
+    compared: list[str] = []
+    whole = hmac.compare_digest
+
+    def counted(one: str, other: str) -> bool:
+        compared.append(one)
+        return whole(one, other)
+
+    monkeypatch.setattr(hmac, "compare_digest", counted)
+    for secret in [made[0].secret, made[4].secret, "none"]:
+        compared.clear()
+        tokens.find(secret)
+        assert len(compared) == 5
+
+
+@pytest.mark.parametrize(
+    ("header", "secret"),
+    [
+        ("Bearer abc", "abc"),
+        ("bearer   abc ", "abc"),
+        ("Basic dXNlcjphYmM=", "abc"),
+        ("BASIC OmFiYw==", "abc"),
+        ("Basic dXNlcjphOmI=", "a:b"),
+        ("Basic /w==", None),
+        ("Basic dXNlcg==", None),
+        ("Basic dXNlcjo=", None),
+        ("Bearer" + " x" * 1000, None),
+        ("Token abc", None),
+        ("abc", None),
+        ("", None),
+    ],
+)
+def test_the_token_in_a_header(header: str, secret: str | None) -> None:
+    assert secret_of(header) == secret
