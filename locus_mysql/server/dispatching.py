@@ -41,13 +41,13 @@ REQUESTS = logging.getLogger("locus_mysql.requests")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 #: What every answer has, unless its endpoint says otherwise.
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
+_HEADERS = (
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+)
 
 
 class Dispatcher:
@@ -81,9 +81,9 @@ class Dispatcher:
         except ClientGone:
             _log(request, 499, began)
             return
-        response.headers["X-Request-Id"] = request_id
-        for name, value in _HEADERS.items():
-            response.headers.setdefault(name, value)
+        there = {name for name, _ in response.raw_headers}
+        response.raw_headers.append((b"x-request-id", request_id.encode()))
+        response.raw_headers.extend(header for header in _HEADERS if header[0] not in there)
         _log(request, response.status_code, began)
         if request.state.body_ended:
             await response(scope, receive, send)

@@ -27,6 +27,10 @@ from .services import Services
 #: What happened to the service as a whole: INFO. The database is away as it starts: WARNING.
 SERVICE = logging.getLogger("locus_mysql.service")
 
+#: How long an idle connection is kept, in seconds: longer than httpx, and so Locus' client, uses it again (5). Else the
+#: service would close it just as a request comes, and a POST would fail.
+KEEP_ALIVE_S = 10
+
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -117,6 +121,7 @@ def server_of(app: Starlette, ready: Callable[[], None] = lambda: None, *, limit
         log_config=None,
         access_log=False,
         server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=math.ceil(limits.body_s + limits.request_s),
         **options,
     )
@@ -139,7 +144,9 @@ def bind(host: str, port: int) -> list[socket.socket]:
         for family, address in dict.fromkeys((one[0], one[4]) for one in found):
             if sockets and port == 0:
                 break
-            bound = socket.socket(family, socket.SOCK_STREAM)
+            # Of others than IPPROTO_TCP asyncio does not switch off Nagle's algorithm, by which an answer's body would
+            # wait 40 ms for its head to be acknowledged.
+            bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
             sockets.append(bound)
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
