@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from typing import Any, cast
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from .gathering import Gathering
 from .limits import Limits
 
 #: Words of errors that no request is behind; a request has an id, these have none.
@@ -32,7 +33,7 @@ class Connection(H11Protocol):
         """A client has connected."""
         self._head_timer: asyncio.TimerHandle | None = None
         self._send_timer: asyncio.TimerHandle | None = None
-        super().connection_made(transport)
+        super().connection_made(cast(asyncio.Transport, Gathering(transport, self.loop)))
         if len(self.connections) > self.limits.connections:
             self._refuse(503)
         else:

@@ -27,6 +27,10 @@ from .services import Services
 #: What happened to the service as a whole: INFO. The database is away as it starts: WARNING.
 SERVICE = logging.getLogger("locus_mysql.service")
 
+#: How long an idle connection is kept, in seconds: longer than httpx, and so Locus' client, uses it again (5). Else the
+#: service would close it just as a request comes, and a POST would fail.
+KEEP_ALIVE_S = 10
+
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -36,11 +40,18 @@ class Server(uvicorn.Server):
     Args:
         config: Uvicorn's options.
         services: Those of the application.
+        ready: Called when clients may come.
     """
 
-    def __init__(self, config: uvicorn.Config, services: Services) -> None:
+    def __init__(self, config: uvicorn.Config, services: Services, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self.services = services
+        self.ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to accept clients."""
+        await super().startup(sockets)
+        self.ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept nothing more, finish what was accepted, and end."""
@@ -79,26 +90,26 @@ def run(
         root_path: The path under which a proxy shows the service, and which it takes off.
         tls_cert: File of the certificate (PEM).
         tls_key: File of its key (PEM).
-        ready: Called when the database was asked, before the first request is taken.
+        ready: Called when the database was asked, and clients may come.
 
     Raises:
         SetupError: The database answers, and cannot be used.
     """
-    server = server_of(app, limits=limits, root_path=root_path, ssl_certfile=tls_cert, ssl_keyfile=tls_key)
+    server = server_of(app, ready, limits=limits, root_path=root_path, ssl_certfile=tls_cert, ssl_keyfile=tls_key)
 
     async def serve() -> None:
         await _check_database(server.services)
-        ready()
         await server.serve(sockets)
 
     asyncio.run(serve())
 
 
-def server_of(app: Starlette, *, limits: Limits, **options: Any) -> Server:
+def server_of(app: Starlette, ready: Callable[[], None] = lambda: None, *, limits: Limits, **options: Any) -> Server:
     """Uvicorn as the service needs it.
 
     Args:
         app: What `create_app` made.
+        ready: Called when clients may come.
         limits: The same as the application's.
         options: Further ones of Uvicorn.
     """
@@ -110,10 +121,11 @@ def server_of(app: Starlette, *, limits: Limits, **options: Any) -> Server:
         log_config=None,
         access_log=False,
         server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=math.ceil(limits.body_s + limits.request_s),
         **options,
     )
-    return Server(config, app.state.services)
+    return Server(config, app.state.services, ready)
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
@@ -132,7 +144,9 @@ def bind(host: str, port: int) -> list[socket.socket]:
         for family, address in dict.fromkeys((one[0], one[4]) for one in found):
             if sockets and port == 0:
                 break
-            bound = socket.socket(family, socket.SOCK_STREAM)
+            # Of others than IPPROTO_TCP asyncio does not switch off Nagle's algorithm, by which an answer's body would
+            # wait 40 ms for its head to be acknowledged.
+            bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
             sockets.append(bound)
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:

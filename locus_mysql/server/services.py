@@ -48,10 +48,15 @@ class Services:
         self.pulse = Pulse(database)
         self._agents = AgentDictOperations(database.config)
         self._agents.count_in(database.counters)
+        #: By tenant; there are no more of them than tokens.
+        self._threads: dict[str, AgentDicts] = {}
 
     def threads(self, tenant: str) -> AgentDicts:
         """The threads of a tenant's agents. What the process remembers of threads is shared between all calls."""
-        return AgentDicts(self._agents.of_tenant(tenant), self.database)
+        threads = self._threads.get(tenant)
+        if threads is None:
+            threads = self._threads[tenant] = AgentDicts(self._agents.of_tenant(tenant), self.database)
+        return threads
 
     def inspector(self, tenant: str) -> Inspector:
         """What looks at all that a tenant keeps."""

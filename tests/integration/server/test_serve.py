@@ -1,0 +1,381 @@
+"""``python -m locus_mysql serve`` as a process: started, stopped while it works, and left alone by its database."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from asyncio.subprocess import PIPE
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from locus.agent import Agent
+from locus.memory.backends import HTTPCheckpointer
+from locus.testing import ScriptedModel, text
+from locus.tools import tool
+
+from locus_mysql import Database, MySQLConfig
+from locus_mysql.commands import main as cli
+from locus_mysql.commands import serving
+from locus_mysql.server.application import create_app
+from locus_mysql.server.limits import Limits
+
+from ..conftest import MakeConfig
+from ..connecting import connect
+from ..proxy import WireProxy
+from ..test_cli import dsn_of
+from .raw import RawClient, state
+from .running import running
+
+pytestmark = pytest.mark.kept_tables("agents")
+
+#: How long anything may take on a busy machine, in seconds.
+PATIENCE_S = 120.0
+
+PATH = "/threads/t/checkpoints"
+
+
+class Service:
+    """The command in a process of its own."""
+
+    def __init__(self, dsn: str, *arguments: str, **environment: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "locus_mysql", "serve", "--port", "0", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "LOCUS_MYSQL_DSN": dsn, "PYTHONUNBUFFERED": "1", **environment},
+        )
+        assert self.process.stderr is not None
+        self.told = ""
+        while "Serving at" not in self.told:
+            line = self.process.stderr.readline()
+            assert line, f"the service ended: {self.told}"
+            self.told += line
+        (self.url,) = re.findall(r"Serving at (\S+)/ until", self.told)
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.told += line
+
+    def stop(self, signum: int = signal.SIGTERM) -> int:
+        """Ask it to stop; returns its exit code."""
+        self.process.send_signal(signum)
+        code = self.process.wait(PATIENCE_S)
+        self._reading.join(PATIENCE_S)
+        return code
+
+
+@contextlib.contextmanager
+def serving_at(dsn: str, *arguments: str, **environment: str) -> Iterator[Service]:
+    service = Service(dsn, *arguments, **environment)
+    try:
+        yield service
+    finally:
+        service.process.kill()
+        service.process.wait(PATIENCE_S)
+        for stream in (service.process.stdout, service.process.stderr):
+            assert stream is not None
+            stream.close()
+
+
+@pytest.fixture
+def dsn(make_config: MakeConfig) -> str:
+    return dsn_of(make_config())
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < end, f"{what} did not come about"
+        time.sleep(0.01)
+
+
+def waits_for_a_lock(config: MySQLConfig) -> bool:
+    with connect(config, config.database) as looking, looking.cursor() as cursor:
+        return bool(
+            cursor.execute(
+                "SELECT 1 FROM performance_schema.data_lock_waits w JOIN performance_schema.data_locks l"
+                " ON l.engine_lock_id = w.requesting_engine_lock_id WHERE l.object_schema = %s",
+                (config.database,),
+            )
+        )
+
+
+def refuses(url: str) -> bool:
+    host, _, port = url.rpartition("/")[2].rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), PATIENCE_S).close()
+    except ConnectionError:
+        return True
+    return False
+
+
+#: An agent that knows the service only. In its second step it says so and waits to be killed.
+KILLED = """
+import asyncio, sys, threading
+from locus.agent import Agent
+from locus.memory.backends import HTTPCheckpointer
+from locus.testing import FunctionModel, tool_call
+from locus.tools import tool
+
+@tool
+def charge(order: str) -> str:
+    "Charge an order."
+    return f"charged {order}"
+
+turns = [tool_call("charge", order="o1")]
+
+def answer(messages, tools):
+    if turns:
+        return turns.pop(0)
+    print("between", flush=True)
+    threading.Event().wait()
+
+agent = Agent(
+    model=FunctionModel(answer), tools=[charge], checkpointer=HTTPCheckpointer(sys.argv[1]),
+    checkpoint_every_n_iterations=1,
+)
+asyncio.run(agent.arun("Charge o1.", thread_id="orders/1"))
+"""
+
+
+@pytest.mark.slow
+async def test_a_turn_whose_process_is_killed_goes_on_in_another_one(dsn: str) -> None:
+    charged: list[str] = []
+
+    @tool
+    def charge(order: str) -> str:
+        """Charge an order."""
+        charged.append(order)
+        return f"charged {order}"
+
+    with serving_at(dsn) as service:
+        child = await asyncio.create_subprocess_exec(sys.executable, "-c", KILLED, service.url, stdout=PIPE)
+        assert child.stdout is not None
+        assert await asyncio.wait_for(child.stdout.readline(), PATIENCE_S) == b"between\n"
+        child.kill()
+        assert await asyncio.wait_for(child.wait(), PATIENCE_S) == -9
+        async with HTTPCheckpointer(service.url) as checkpointer:
+            options: dict[str, Any] = {"tools": [charge], "checkpoint_every_n_iterations": 1}
+            agent = Agent(model=ScriptedModel([text("done")]), checkpointer=checkpointer, **options)
+            assert [event async for event in agent.continue_turn("orders/1")]
+            loaded = await checkpointer.load("orders/1")
+            assert loaded is not None
+            assert [message.content for message in loaded.messages if message.role.value == "tool"] == ["charged o1"]
+            assert loaded.messages[-1].content == "done"
+            assert len(await checkpointer.list_checkpoints("orders/1")) == 1
+        assert charged == []
+        assert service.stop() == 0
+
+
+def test_asked_to_stop_it_finishes_what_it_has_accepted(dsn: str, make_config: MakeConfig) -> None:
+    """A save waits for the lock on its thread's row while the service is asked to stop; an idle client does nothing."""
+    config = make_config()
+    with serving_at(dsn) as service, RawClient(service.url) as idle:
+        assert idle.request("GET", "/health").status == 200
+        with RawClient(service.url) as client, connect(config, config.database, autocommit=False) as locking:
+            assert client.post(PATH, state(checkpoint_id="first")).status == 200
+            with locking.cursor() as cursor:
+                cursor.execute("SELECT * FROM locus_threads FOR UPDATE")
+            with ThreadPoolExecutor(1) as pool:
+                saving = pool.submit(client.post, PATH, state(checkpoint_id="second"))
+                until(lambda: waits_for_a_lock(config), "the wait for the lock")
+                service.process.send_signal(signal.SIGTERM)
+                until(lambda: refuses(service.url), "the refusal of new clients")
+                assert idle.is_closed()
+                assert service.process.poll() is None
+                locking.rollback()
+                answer = saving.result(PATIENCE_S)
+            assert (answer.status, json.loads(answer.body)) == (200, {"checkpoint_id": "second"})
+            assert client.is_closed()
+        assert service.process.wait(PATIENCE_S) == 0
+    with connect(config, config.database) as looking, looking.cursor() as cursor:
+        assert cursor.execute("SELECT 1 FROM locus_checkpoints WHERE checkpoint_id = 'second'") == 1
+
+
+def test_elsewhere_than_on_this_machine_it_does_not_start_without_tokens(
+    dsn: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(serving.TOKENS_VARIABLE, raising=False)
+    for host in ("0.0.0.0", "::"):
+        assert cli.main(["serve", "--dsn", dsn, "--port", "0", "--host", host]) == 1
+        told = capsys.readouterr().err
+        assert "needs tokens" in told or "cannot listen" in told, told  # where there is no IPv6
+    assert cli.main(["serve", "--dsn", dsn, "--port", "0", "--host", "0.0.0.0"]) == 1
+    assert "needs tokens" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_with_tokens_it_is_reached_from_elsewhere_with_one(dsn: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "locus_mysql", "token", "ann", "--tenant", "acme", "--write"]
+    made = subprocess.run(command, capture_output=True, text=True, check=True)
+    (secret,) = re.findall(r"lmt_\S+", made.stderr)
+    assert secret not in made.stdout
+    file = tmp_path / "tokens.toml"
+    file.write_text(made.stdout)
+    in_environment = {serving.TOKENS_VARIABLE: made.stdout}
+    for arguments, environment, signum in (
+        (["--tokens", str(file)], {}, signal.SIGINT),
+        ([], in_environment, signal.SIGHUP),
+    ):
+        with serving_at(dsn, "--host", "0.0.0.0", *arguments, **environment) as service:
+            url = service.url.replace("0.0.0.0", "127.0.0.1")
+            headers = {"Authorization": f"Bearer {secret}", "Host": "anything.example"}
+            assert httpx.get(url + PATH).status_code == 401
+            assert httpx.get(url + PATH, headers=headers).status_code == 200
+            assert service.stop(signum) == 0
+            assert secret not in service.told
+            assert "caller ann" in service.told
+
+
+def test_what_cannot_be_served_is_told_before_the_start(
+    dsn: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert cli.main(["serve", "--dsn", dsn, "--port", port]) == 1
+        assert f"cannot listen at '127.0.0.1', port {port}" in capsys.readouterr().err
+    wrong = {
+        "--tokens": (str(tmp_path / "none"), "No such file"),
+        "--port": ("70000", "--port must be"),
+        "--host": ("no such host", "cannot listen"),
+        "--tls-cert": (str(tmp_path / "none"), "belong together"),
+        "--max-requests": ("0", "requests must be positive"),
+    }
+    for option, (value, told) in wrong.items():
+        assert cli.main(["serve", "--dsn", dsn, "--port", "0", option, value]) == 1, option
+        assert told in capsys.readouterr().err
+    refused = MySQLConfig(dsn=dsn).model_copy(update={"database": "no_such_database_here"})
+    assert cli.main(["serve", "--dsn", dsn_of(refused), "--port", "0"]) == 1
+    assert "no_such_database_here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["serve"], ["token", "ann"]])
+def test_without_the_extra_the_commands_say_which(
+    command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = serving.find_spec
+    monkeypatch.setattr(serving, "find_spec", lambda name: None if name == "uvicorn" else find(name))
+    assert cli.main(command) == 1
+    assert "pip install 'locus-mysql[server]'" in capsys.readouterr().err
+
+
+def test_while_the_database_is_away_it_says_so_and_when_it_is_back_it_goes_on(
+    make_config: MakeConfig, proxy: WireProxy
+) -> None:
+    config = make_config(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", retry_deadline_s=0.2)
+    config = config.model_copy(update={"connect_timeout_s": 0.2, "read_timeout_s": 0.2})
+    with running(create_app(config)) as url, RawClient(url) as client:
+        assert client.post(PATH, state()).status == 200
+        proxy.black_hole()
+        requests: list[Callable[[], Any]] = [
+            lambda: client.post(PATH, state(checkpoint_id="lost")),
+            lambda: client.request("GET", PATH),
+            lambda: client.request("GET", PATH + "/c"),
+            lambda: client.request("DELETE", PATH + "/c"),
+            lambda: client.request("GET", "/health"),
+        ]
+        for request in requests:
+            answer = request()
+            assert (answer.status, answer.code) == (503, "database_unavailable")
+            assert int(answer.headers["retry-after"]) > 0
+            assert str(proxy.port) not in answer.body.decode()
+        proxy.resume()
+        until(lambda: client.request("GET", PATH + "/c").status == 200, "the database's return")
+        until(lambda: client.request("GET", "/health").status == 200, "good health")
+
+
+def test_it_starts_while_the_database_is_away(make_config: MakeConfig) -> None:
+    with socket.socket() as nobody:  # nobody listens, and nobody else takes the port
+        nobody.bind(("127.0.0.1", 0))
+        config = make_config(host="127.0.0.1", port=nobody.getsockname()[1])
+        with serving_at(dsn_of(config) + "?retry_deadline_s=0") as service:
+            assert "The database does not answer" in service.told
+            assert httpx.get(service.url + "/health", timeout=PATIENCE_S).status_code == 503
+            assert service.stop() == 0
+
+
+async def test_what_takes_too_long_is_given_up_and_may_be_repeated(make_config: MakeConfig) -> None:
+    config = make_config()
+    limits = Limits(request_s=0.5)
+    with (
+        running(create_app(config, limits=limits), limits) as url,
+        RawClient(url) as client,
+        connect(config, config.database, autocommit=False) as locking,
+    ):
+        assert client.post(PATH, state(checkpoint_id="first")).status == 200
+        with locking.cursor() as cursor:
+            cursor.execute("SELECT * FROM locus_threads FOR UPDATE")
+        answer = client.post(PATH, state(checkpoint_id="second"))
+        assert (answer.status, answer.code) == (503, "timeout")
+        assert "retry-after" in answer.headers
+        locking.rollback()
+        until(lambda: client.post(PATH, state(checkpoint_id="second")).status == 200, "the save")
+        listed = json.loads(client.request("GET", PATH).body)
+        assert listed == {"checkpoints": ["second", "first"]}
+
+
+async def test_one_request_too_many_at_once_is_told_to_come_back(make_config: MakeConfig) -> None:
+    config = make_config()
+    limits = Limits(requests=2)  # of which one caller may have one
+    with (
+        running(create_app(config, limits=limits), limits) as url,
+        RawClient(url) as client,
+        RawClient(url) as other,
+        connect(config, config.database, autocommit=False) as locking,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        assert client.post(PATH, state(checkpoint_id="first")).status == 200
+        with locking.cursor() as cursor:
+            cursor.execute("SELECT * FROM locus_threads FOR UPDATE")
+        saving = pool.submit(client.post, PATH, state(checkpoint_id="second"))
+        until(lambda: waits_for_a_lock(config), "the wait for the lock")
+        refused = other.request("GET", PATH)
+        assert (refused.status, refused.code, refused.headers["retry-after"]) == (429, "too_many_requests", "1")
+        assert other.request("GET", "/health").status == 200
+        locking.rollback()
+        assert saving.result(PATIENCE_S).status == 200
+        assert other.request("GET", PATH).status == 200
+
+
+async def test_mounted_in_another_application_it_serves_below_its_path(make_config: MakeConfig) -> None:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import PlainTextResponse, Response
+    from starlette.routing import Mount, Route
+
+    async def home(_request: Request) -> Response:
+        return PlainTextResponse("home")
+
+    async with Database(make_config()) as database:
+        inner = create_app(database)
+        app = Starlette(routes=[Route("/", home), Mount("/agents/memory", inner), Mount("/ü x", inner)])
+        with running(app) as url:
+            for base in ("/agents/memory", "/%C3%BC%20x"):
+                async with HTTPCheckpointer(url + base) as checkpointer:
+                    agent = Agent(model=ScriptedModel([text("hello")] * 4), checkpointer=checkpointer)
+                    for thread_id in ("a/b", "..", "%2F", "ü"):
+                        await agent.arun("hi", thread_id=thread_id)
+                        assert await checkpointer.load(thread_id) is not None
+                        assert await checkpointer.delete(thread_id)
+                    assert await checkpointer.health_check()
+            async with httpx.AsyncClient(base_url=url) as http:
+                assert (await http.get("/")).text == "home"
+                assert (await http.get("/agents/memory/nowhere")).json()["error"]["code"] == "not_found"
+                assert (await http.get("/health")).status_code == 404

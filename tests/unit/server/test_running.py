@@ -1,0 +1,25 @@
+"""How the service listens."""
+
+from __future__ import annotations
+
+import socket
+
+from locus_mysql import Database
+from locus_mysql.server.application import create_app
+from locus_mysql.server.limits import Limits
+from locus_mysql.server.running import bind, server_of
+
+#: For how long httpx, and so Locus' client, uses an idle connection again, in seconds.
+HTTPX_KEEPALIVE_EXPIRY_S = 5
+
+
+def test_answers_are_sent_without_waiting_for_acknowledgements() -> None:
+    for bound in bind("127.0.0.1", 0):
+        with bound:
+            assert bound.proto == socket.IPPROTO_TCP  # else asyncio leaves Nagle's algorithm on
+
+
+def test_an_idle_connection_is_kept_for_longer_than_clients_use_it_again() -> None:
+    with Database("mysql://root@localhost/nowhere", driver="pymysql") as database:
+        server = server_of(create_app(database), limits=Limits())
+    assert HTTPX_KEEPALIVE_EXPIRY_S < server.config.timeout_keep_alive < Limits().head_s
