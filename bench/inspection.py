@@ -24,8 +24,10 @@ from locus_mysql.inspection.inspector import Inspector
 from .agents import prose
 from .database import fresh_database
 from .disk import administrator
+from .environment import environment
 from .fill import PAIR_KEY
 from .markdown import markdown_table
+from .peers import Peers
 from .scale import enlarge, enlarged, restore
 
 #: Written to a page of its own, of this name.
@@ -104,7 +106,13 @@ def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
                 fill(config, own, size, _say)
                 filled_in_s[str(size)] = time.perf_counter() - begin
             timed = asyncio.run(_measure(configs, QUICK_ROUNDS if quick else ROUNDS))
-            return {"settings": enlarged(dsn), "filled_in_s": filled_in_s, "operations": timed}
+            measured_with = environment(dsn, Peers())
+            return {
+                "environment": measured_with,
+                "settings": enlarged(dsn),
+                "filled_in_s": filled_in_s,
+                "operations": timed,
+            }
     finally:
         restore(dsn, settings)
 

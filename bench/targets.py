@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from . import graphs, inspection, memories, server, working
+from . import copying, graphs, inspection, memories, server, working
 from .contestants import BUILT_IN, OURS, OURS_BLOCKING, POSTGRESQL, REDIS
 from .floor import floor_of
 from .markdown import markdown_table
@@ -218,6 +218,26 @@ def _of_memories() -> Iterator[Target]:
         yield Target("recall@10 of a cold search", among, "≥", 0.99, recall(among), memories.PAGE)
 
 
+def _of_copying() -> Iterator[Target]:
+    """What is wanted of copying: more than the loop that one would write, and that a second copy is cheap."""
+
+    def times_the_loop(source: str) -> Callable[[Results], float]:
+        return lambda results: _speed(results, source, copying.COPY) / _speed(results, source, copying.ONE_BY_ONE)
+
+    def again(source: str) -> Callable[[Results], float]:
+        return lambda results: _speed(results, source, copying.AGAIN) / _speed(results, source, copying.READ)
+
+    for source in (copying.FILES, copying.REDIS):
+        yield Target(
+            "threads copied per second, times one by one", source, "≥", 3, times_the_loop(source), copying.PAGE
+        )
+        yield Target("copied again, times reading alone", source, "≥", 1, again(source), copying.PAGE)
+
+
+def _speed(results: Results, source: str, way: str) -> float:
+    return float(results["copying"]["sources"][source][way]["threads_per_s"])
+
+
 def _of_working() -> Iterator[Target]:
     """What is wanted of working memory."""
     ours = [
@@ -358,6 +378,7 @@ TARGETS: tuple[Target, ...] = (
     *_of_working(),
     *_of_inspection(),
     *_of_server(),
+    *_of_copying(),
     Target("bytes per known thread", "10,000 threads", "≤", 2048, bytes_per_known_thread),
 )
 

@@ -16,7 +16,7 @@ from ..drivers.interface import Row
 from ..engine.logs import HOUSEKEEPING, told
 from ..engine.operation import Batch, Duplicate, Operation, Outdated
 from ..errors import CorruptCheckpoint, LocusMySQLError, StateTooLarge
-from .cleaning import SAVES_PER_INDEXING
+from .cleaning import INDEXED_PER_SAVE
 from .coding.codec import EncodedState
 from .coding.delta import Delta, Lineage, encode_delta, extend
 from .coding.digests import HashedLogs, hash_logs
@@ -154,6 +154,9 @@ class Wanted:
 
 class MovingOperations(SavingOperations):
     """Reading threads whole. `ThreadWriter` writes them."""
+
+    #: How many checkpoints were written since some were last indexed.
+    texts_waiting = 0
 
     def threads_after(
         self, tenant: str, after: str, glob: str = "*", since: datetime | None = None, limit: int = 500
@@ -389,12 +392,14 @@ class ThreadWriter:
         return first, ThreadTimes(as_sql_time(first), last)
 
     def _index(self, texts: int) -> Operation[None]:
-        """Do for the words of these texts what saves do, so that the first search does not have to."""
-        if not texts:
+        """Index the words of what was written, many at a time, so that the first search does not have to."""
+        waiting = self._operations.texts_waiting = self._operations.texts_waiting + texts
+        if waiting < INDEXED_PER_SAVE:
             return
+        self._operations.texts_waiting = 0
         sql = self._operations.sql
         try:
-            index = sql.queries.index_pending(max(texts, SAVES_PER_INDEXING), skip_locked=True)
+            index = sql.queries.index_pending(waiting, skip_locked=True)
             yield Batch((index, sql.settled.forget_old()), atomic=False)
         except LocusMySQLError as error:
             HOUSEKEEPING.warning("Checkpoints were written, but indexing their words failed: %s.", told(error))

@@ -28,10 +28,7 @@ from .conversation import messages_of
 from .cursors import from_cursor, to_cursor
 from .measuring import statistics_of
 from .records import CheckpointRow, Hit, Page, StateView, Statistics, Tagged, ThreadRow, Turn
-from .sources import Wanted
-
-#: Entries of a page, at most.
-PAGE_LIMIT = 1_000
+from .sources import PAGE_LIMIT, Wanted
 
 #: Threads that one page looks at, at most: by ids and times alone; where their newest metadata is read as well; and
 #: where all that they take is summed up.
@@ -43,6 +40,9 @@ CANDIDATES = 3_000
 
 #: Of a state's small fields, so many bytes are read for a chart.
 HEAD_BYTES = 16_384
+
+#: Hits of a search that are looked at, of a word that very many texts hold: those that the index gives first.
+HITS = 5_000
 
 #: Rows that wait to be indexed, at which a search looks.
 WAITING_ROWS = 2_000
@@ -158,8 +158,8 @@ class CheckpointThreads:
     def _page(self, rows: Sequence[Row], wanted: Wanted, last: Row | None, *, walks: bool) -> Page[ThreadRow]:
         """The threads of these rows, with a cursor behind the last one."""
         items = [self._thread_row(row) for row in rows]
-        if wanted.metadata is not None:  # the keys are hashes
-            items = [item for item in items if _holds(item.metadata, *wanted.metadata)]
+        if wanted.metadata is not None:  # the keys are hashes; what is damaged had the right ones
+            items = [item for item in items if item.damage or _holds(item.metadata, *wanted.metadata)]
         return Page(items, None if last is None else to_cursor(walks, aware(last[2]), cast(str, last[0])))
 
     def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
@@ -213,7 +213,7 @@ class CheckpointThreads:
         texts = [text for part in parts if (text := part.strip('" '))]
         if not texts or not limit:
             return []
-        find = self.sql.queries.search(self._tenant, query, parts, limit * 4 + 20)
+        find = self.sql.queries.search(self._tenant, query, parts, limit * 4 + 20, HITS)
         waiting = self.sql.looking.waiting(self._tenant, texts, WAITING_ROWS, limit)
         try:
             found, unindexed = yield Batch((find, waiting), atomic=False, feeds_no_save=True)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any, cast
 
 from ..checkpoints.searchable import snippet
@@ -28,12 +29,13 @@ from ..versions import keys
 from ..versions.arguments import check_id
 from ..versions.loading import Loading, aware
 from ..versions.memory import VersionMemory
-from ..versions.records import LoadedVersion, LoadedWrite
+from ..versions.records import ChannelHistory, LoadedVersion, LoadedWrite
 from ..versions.saver import DEFAULT_NAMESPACE
 from ..versions.saver import SURFACE as SAVER
 from ..versions.values import Encoded
 from .conversation import messages_of
 from .cursors import from_cursor, to_cursor
+from .msgpack import TYPE
 from .plain import metadata_of, plain
 from .records import (
     CheckpointRow,
@@ -49,7 +51,7 @@ from .records import (
     ThreadRow,
     Turn,
 )
-from .sources import Wanted
+from .sources import PAGE_LIMIT, Wanted
 
 #: Threads of which a filtered page looks at most at so many, so many at a time; the next page goes on behind them.
 LOOKED_AT, AT_ONCE = 2_000, 200
@@ -74,6 +76,9 @@ _LEAST_LIFE = timedelta(hours=1)
 #: The namespace of a graph itself; those of its subgraphs have names.
 _ROOT = ""
 
+#: Where LangGraph's metadata counts the steps since a channel that is stored as its writes was last stored whole.
+COUNTERS = "counters_since_delta_snapshot"
+
 #: A word, not a part of one.
 _WORD = r"(?<!\w){}(?!\w)"
 
@@ -97,7 +102,7 @@ class GraphThreads:
 
     def threads(self, wanted: Wanted, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
         """See `ThreadSource.threads`. One round trip, unless few of those looked at fit a filter."""
-        limit = check_limit(limit, least=1)
+        limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         asked = Asked(
             check_text(wanted.pattern, "Pattern").replace("**", "*"),
             None if cursor is None else _behind(cursor),
@@ -140,7 +145,7 @@ class GraphThreads:
     def history(self, thread_id: str, limit: int, cursor: str | None) -> Operation[Page[CheckpointRow]]:
         """See `ThreadSource.history`; of all namespaces. One round trip."""
         check_thread_id(thread_id)
-        limit = check_limit(limit, least=1)
+        limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         before = None if cursor is None else int(from_cursor(cursor, int)[0])
         (found,) = yield Batch.query(self.sql.looking.history(self._tenant, thread_id, limit + 1, before))
         rows = found.rows
@@ -152,16 +157,25 @@ class GraphThreads:
     ) -> Operation[StateView | None]:
         """See `ThreadSource.state`. Two round trips.
 
-        Without a namespace, that of savers which call it ``default`` is looked at as well.
+        Without a namespace, that of savers which call it ``default`` is looked at as well, and then that of the newest
+        checkpoint.
         """
         check_thread_id(thread_id)
         if checkpoint_id is not None:
             check_id(checkpoint_id, "Checkpoint id")
+        until = None if at is None else _time(at)
         for ns in (namespace,) if namespace else (_ROOT, DEFAULT_NAMESPACE):
-            view = yield from self._state(thread_id, checkpoint_id, ns, None if at is None else _time(at))
+            view = yield from self._state(thread_id, checkpoint_id, ns, until)
             if view is not None:
                 return view
-        return None
+        if namespace:
+            return None
+        (newest,) = yield Batch.query(self.sql.looking.history(self._tenant, thread_id, 1, None))
+        return (
+            (yield from self._state(thread_id, checkpoint_id, cast(str, newest.rows[0][1]), until))
+            if newest.rows
+            else None
+        )
 
     def turns(self, thread_id: str, limit: int) -> Operation[list[Turn]]:
         """See `ThreadSource.turns`; the iterations of a graph are its steps. A round trip for every few states."""
@@ -274,19 +288,57 @@ class GraphThreads:
         (found,) = yield Batch.query(chosen)
         if not found.rows:
             return None
-        checkpoint = _checkpoint(found.rows[0])
+        checkpoint, seq = _checkpoint(found.rows[0]), cast(int, found.rows[0][0])
         state: dict[str, Any] = {}
         writes: Sequence[PendingWrite] = ()
         damage = None
         try:
-            version = yield from self._loading.load(self._tenant, thread_id, ns, checkpoint.checkpoint_id)
-            if version is None:
+            versions, _ = yield from self._loading.page(self._tenant, thread_id, 1, ns=ns, before_seq=seq + 1)
+            if not versions or versions[0].checkpoint_id != checkpoint.checkpoint_id:
                 return None  # it went meanwhile
+            (version,) = versions
             writes = pending(version)
-            state = {name: plain(encoded) for name, encoded in version.values().items()}
+            for name in version.labels:
+                try:
+                    state[name] = plain(version.value(name))
+                except CorruptCheckpoint as error:
+                    state[name], damage = f"<damaged: {error}>", f"Channel {name!r:.100}: {error}"
+            apart = [name for name in _stored_as_writes(checkpoint.metadata) if name not in state]
+            if apart:
+                line = self._loading.channel_history(self._tenant, thread_id, ns, checkpoint.checkpoint_id, apart)
+                state.update({name: rebuilt(history) for name, history in (yield from line).items()})
         except CorruptCheckpoint as error:
-            damage = f"{error} Delete the checkpoint if none goes on from it."
+            damage = str(error)
+        if damage is not None:
+            damage = f"{damage} Delete the checkpoint if none goes on from it."
         return StateView(self.family, thread_id, checkpoint, messages_of(state), state, writes, damage)
+
+
+def rebuilt(history: ChannelHistory) -> Any:
+    """What a channel holds that is stored as its writes since its value was last stored whole.
+
+    The graph's own function puts them together; it is code, and not at hand. Lists are joined, as nearly all such
+    functions do: a message takes the place of the one of its id. Of anything else, all the parts are shown.
+    """
+    value = None if history.seed is None else plain(history.seed)
+    ordered = [sorted(group, key=lambda one: (one.task_path, one.task_id, one.idx)) for group in history.writes]
+    writes = [plain(write.value) for group in ordered for write in group]
+    if not isinstance(value, list | None) or not all(isinstance(write, list) for write in writes):
+        return {TYPE: "DeltaChannel", "value": value, "writes": writes}
+    joined: dict[Any, Any] = {}
+    for place, item in enumerate(chain(value or [], *writes)):
+        key = item.get("id") if isinstance(item, dict) and isinstance(item.get("id"), str) else None
+        if key is not None and item.get("type") == "remove":
+            joined.pop(key, None)
+        else:
+            joined[place if key is None else key] = item
+    return list(joined.values())
+
+
+def _stored_as_writes(metadata: Mapping[str, Any]) -> list[str]:
+    """The channels that a checkpoint's metadata says are not stored whole."""
+    counters = metadata.get(COUNTERS)
+    return [name for name in counters if isinstance(name, str)] if isinstance(counters, dict) else []
 
 
 def _words(query: str) -> list[str]:

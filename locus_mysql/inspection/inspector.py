@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol, Self, TypeVar, Unpack
@@ -9,6 +10,7 @@ from typing import Any, Protocol, Self, TypeVar, Unpack
 from pydantic import SecretStr
 
 from ..config import Keywords, MySQLConfig
+from ..database.arguments import check_thread_id
 from ..database.database import Database, share
 from ..database.driving import drive_awaited
 from ..dialect import Schema
@@ -183,7 +185,7 @@ class Inspector:
             if view.damage is not None:
                 raise CorruptCheckpoint(view.damage)
             views.append(view)
-        return difference(*views)
+        return await asyncio.to_thread(difference, *views)  # of very long conversations it takes a while
 
     async def states(self, family: ThreadFamily, thread_id: str, limit: int = 100) -> list[Turn]:
         """What the newest states of a thread say in numbers, oldest first.
@@ -233,7 +235,7 @@ class Inspector:
         """
         wanted: dict[ThreadFamily, list[str]] = {}
         for family, thread_id in dict.fromkeys(watched):
-            wanted.setdefault(family, []).append(thread_id)
+            wanted.setdefault(family, []).append(check_thread_id(thread_id))
         if not wanted:
             return {}
         statements = [self._source(family).markers(ids) for family, ids in wanted.items()]

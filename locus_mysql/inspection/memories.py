@@ -9,15 +9,16 @@ from typing import Any, cast
 
 from ..config import MySQLConfig
 from ..database.arguments import check_limit
+from ..database.words import parts_of
 from ..dialect.memories.dialect import MemoryDialect
 from ..dialect.memories.looking import PREVIEW_CHARACTERS
 from ..dialect.memories.ranges import Range
 from ..drivers.interface import Row
 from ..engine.operation import Batch, Operation
-from ..errors import InvalidInput, PrivilegeMissing, ReadOnlyServer
+from ..errors import InvalidInput
 from ..memories.embedding import EmbedFunction, Procedure
 from ..memories.namespaces import encoded_key, path_of
-from ..memories.records import Hits, MemoryItem
+from ..memories.records import MemoryHit, MemoryItem, item_of
 from ..memories.searching import Way
 from ..memories.store import MemoryProcedures
 from ..memories.vectors.scoring import Metric
@@ -26,6 +27,7 @@ from .cursors import from_cursor, to_cursor
 from .msgpack import told_bytes
 from .plain import finite, metadata_of
 from .records import ItemHit, ItemRow, ItemView, NamespaceRow, Page
+from .sources import PAGE_LIMIT
 
 
 class Memories:
@@ -49,19 +51,18 @@ class Memories:
         # Whether there is a full-text index matters to a search only.
         self.schema = MemoryDialect(config.table_prefix, search=False).schema
         self._tenant = config.tenant
-        self._searching = MemoryProcedures(config, embed=embed, dims=dims, metric=metric)
-        # The same without what a search writes first: the texts that wait for the index.
-        self._reading = MemoryProcedures(
-            config.model_copy(update={"reads": "inspect"}), embed=embed, dims=dims, metric=metric
-        )
-        self._sql = self._reading.sql
+        self._embeds = embed is not None
+        # Of a store that only inspects, a search writes nothing: others move texts that wait into the index.
+        reading = config.model_copy(update={"reads": "inspect"})
+        self._searching = MemoryProcedures(reading, embed=embed, dims=dims, metric=metric)
+        self._sql = self._searching.sql
 
     def namespaces(
         self, prefix: Sequence[str] = (), *, limit: int = 100, cursor: str | None = None
     ) -> Operation[Page[NamespaceRow]]:
         """Namespaces with items in them that begin with some labels, in their order. One round trip."""
         where = Range(path_of(prefix, empty=True, what="Prefix"))
-        limit = check_limit(limit, least=1)
+        limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         (found,) = yield Batch.query(self._sql.looking.namespaces(self._tenant, where, _after(cursor), limit))
         rows = [
             NamespaceRow(_labels(path), int(cast(int, items)), int(cast(int, size)), aware(time))
@@ -73,7 +74,7 @@ class Memories:
         self, namespace: Sequence[str], *, limit: int = 100, cursor: str | None = None
     ) -> Operation[Page[ItemRow]]:
         """Items of exactly one namespace, in the order of their keys. One round trip."""
-        path, limit = path_of(namespace), check_limit(limit, least=1)
+        path, limit = path_of(namespace), min(check_limit(limit, least=1), PAGE_LIMIT)
         (found,) = yield Batch.query(self._sql.looking.items(self._tenant, path, _after(cursor), limit))
         return Page(
             [_item(row) for row in found.rows], _cursor(found.rows[-1][1]) if len(found.rows) == limit else None
@@ -108,15 +109,24 @@ class Memories:
         Raises:
             InvalidInput: A search by meaning without an embed function, or one by word without a full-text index.
         """
-        limit = check_limit(limit, least=1)
-        try:
-            hits = yield from self._searching.search(prefix, query=query, limit=limit, way=way)
-        except (ReadOnlyServer, PrivilegeMissing):  # what others have indexed by now is found
-            hits = yield from self._reading.search(prefix, query=query, limit=limit, way=way)
-        return _hits(hits)
+        limit = min(check_limit(limit, least=1), PAGE_LIMIT)
+        found: list[MemoryHit] = yield from self._searching.search(prefix, query=query, limit=limit, way=way)
+        if way == "word" or (way is None and not self._embeds):
+            found = [*(yield self._pending(query, prefix, limit)), *found]
+        hits = {(hit.item.namespace, hit.item.key): hit for hit in reversed(_hits(found))}
+        return sorted(hits.values(), key=lambda hit: (hit.score, hit.item.updated_at), reverse=True)[:limit]
+
+    def _pending(self, query: str, prefix: Sequence[str], limit: int) -> Operation[list[MemoryHit]]:
+        """Hits among the items whose text waits for the full-text index."""
+        parts = [part.strip('"') for part in parts_of(query)]
+        if not parts:
+            return []
+        where = Range(path_of(prefix, empty=True, what="Namespace prefix"))
+        (found,) = yield Batch.query(self._sql.looking.pending(self._tenant, where, parts, limit))
+        return [MemoryHit(item_of(row), float(cast(float, row[8]))) for row in found.rows]
 
 
-def _hits(hits: Hits) -> list[ItemHit]:
+def _hits(hits: Sequence[MemoryHit]) -> list[ItemHit]:
     return [ItemHit(_row(hit.item), 0.0 if hit.score is None else float(hit.score)) for hit in hits]
 
 

@@ -18,6 +18,7 @@ from .cursors import from_cursor, to_cursor
 from .msgpack import told_bytes
 from .plain import finite
 from .records import Page, SessionRow, SessionView
+from .sources import PAGE_LIMIT
 
 #: Stamps are of the server's clock, in microseconds; one that was damaged breaks no list.
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -46,7 +47,7 @@ class Sessions:
             cursor: Where the page before ended.
             pattern: A glob of session ids.
         """
-        limit = check_limit(limit, least=1)
+        limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         after = "" if cursor is None else cast(str, from_cursor(cursor, str)[0])
         (found,) = yield Batch.query(
             self._sql.looking.sessions(self._tenant, check_text(pattern, "Pattern"), after, limit)

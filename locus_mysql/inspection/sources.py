@@ -11,6 +11,9 @@ from ..dialect import Schema, Statement
 from ..engine.operation import Operation
 from .records import CheckpointRow, Hit, Page, StateView, Statistics, Tagged, ThreadFamily, ThreadRow, Turn
 
+#: Entries of a page, at most.
+PAGE_LIMIT = 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:

@@ -281,6 +281,9 @@ def _versions(rows: Sequence[Row], parts: Parts) -> list[tuple[LoadedVersion, Co
         def values(content: Content = content) -> dict[str, Encoded]:
             return {name: parts.encoded(held.value) for name, held in content.values.items()}
 
+        def value(name: str, content: Content = content) -> Encoded:
+            return parts.encoded(content.values[name].value)
+
         version = LoadedVersion(
             surface=content.surface,
             thread_id=cast(str, thread_id),
@@ -290,6 +293,7 @@ def _versions(rows: Sequence[Row], parts: Parts) -> list[tuple[LoadedVersion, Co
             head=content.head,
             labels={name: held.label for name, held in content.values.items()},
             values=values,
+            value=value,
             metadata=cast("str | None", metadata),
             created_at=aware(created_at),
             writes=writes.get((_WRITE, version_key), []),

@@ -111,6 +111,7 @@ class LoadedVersion:
         head: All of it but its values.
         labels: The versions of its values by name.
         values: Puts its values together, by name in their order.
+        value: Puts one of them together.
         metadata: JSON text, or None.
         created_at: When the server took it, in UTC.
         writes: Writes of tasks at it, in no order.
@@ -125,6 +126,7 @@ class LoadedVersion:
     head: Encoded
     labels: Mapping[str, Any]
     values: Callable[[], dict[str, Encoded]]
+    value: Callable[[str], Encoded]
     metadata: str | None
     created_at: datetime
     writes: Sequence[LoadedWrite]

@@ -124,6 +124,21 @@ def test_the_chapter_on_working_memory_holds_and_leaves_nothing_behind(
     assert tables() == ()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("driver", ASYNC_DRIVERS if FULL else ASYNC_DRIVERS[:1])
+def test_the_chapter_on_looking_inside_holds_and_leaves_nothing_behind(
+    driver: str, dsn: str, tables: Callable[[], tuple[Any, ...]]
+) -> None:
+    with running_demo("incident", "--dsn", dsn, "--driver", driver) as process:
+        shown, complaints = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 0, shown + complaints
+    assert "FAILED" not in shown
+    assert "\nAll 7 checks held" in shown
+    assert complaints == ""
+    assert max(map(len, shown.splitlines())) <= 110
+    assert tables() == ()
+
+
 def test_the_chapters_are_named_and_need_no_server(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["demo", "--list"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
@@ -131,10 +146,11 @@ def test_the_chapters_are_named_and_need_no_server(capsys: pytest.CaptureFixture
         "langgraph",
         "memories",
         "working",
+        "incident",
     ]
     with pytest.raises(SystemExit):
         cli.main(["demo", "nonsense"])
-    assert "there are agents, langgraph, memories, working" in capsys.readouterr().err
+    assert "there are agents, langgraph, memories, working, incident" in capsys.readouterr().err
 
 
 def test_a_check_that_fails_is_shown_and_makes_the_exit_code_1(

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pty
+import secrets
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 from locus.core.messages import Message, ToolCall
 from locus.core.state import AgentState
+from pydantic import SecretStr
 
 from locus_mysql import SyncCheckpointStore, SyncMySQLCheckpointer, SyncMySQLCheckpointSaver
 from locus_mysql.commands import main as cli
@@ -30,6 +32,8 @@ RunSql = Callable[..., tuple[Any, ...]]
 
 #: What the tests of this module may change of the families that they use.
 pytestmark = pytest.mark.kept_tables("agents", "dicts", "versions")
+
+SECRET = SecretStr("secret")
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -59,7 +63,7 @@ def dsn(config: MySQLConfig, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def checkpoints(config: MySQLConfig) -> list[str]:
-    """The checkpoints of thread ``support/42``, one for each message, a minute apart, the last one an hour ago."""
+    """The checkpoints of thread ``support/42``, one for each message."""
     return converse(config, "support/42", CONVERSATION)
 
 
@@ -93,12 +97,12 @@ def converse(config: MySQLConfig, thread_id: str, messages: tuple[Message, ...],
 
 
 def age(run_sql: RunSql, config: MySQLConfig, ids: list[str]) -> None:
-    """Let the checkpoints of a thread be a minute apart, the last one an hour old."""
-    for minutes, checkpoint_id in enumerate(reversed(ids), 60):
+    """Let the checkpoints of a thread be ten minutes apart, the last one an hour old."""
+    for place, checkpoint_id in enumerate(reversed(ids)):
         run_sql(
             f"UPDATE {config.database}.locus_checkpoints SET created_at = UTC_TIMESTAMP(6) - INTERVAL %s MINUTE "
             "WHERE checkpoint_id = %s",
-            minutes,
+            60 + 10 * place,
             checkpoint_id,
         )
 
@@ -141,6 +145,23 @@ def test_a_list_is_gone_through_with_its_cursor(config: MySQLConfig, run: Run) -
     assert run("threads", "--cursor", "nonsense", "--family", "dicts")[0] == 1
 
 
+def test_more_than_a_page_is_listed_page_by_page(
+    config: MySQLConfig, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("locus_mysql.commands.looking.threads.PAGE", 2)
+    monkeypatch.setattr("locus_mysql.commands.looking.show.PAGE", 2)
+    with SyncCheckpointStore(config) as store:
+        for number in range(5):
+            store.save(f"t{number}", {})
+            store.save("many", {"n": number})
+    code, out, _ = run("threads", "t*", "--json", "-n", "4")
+    assert (code, [row["thread_id"] for row in json.loads(out)["threads"]]) == (0, ["t4", "t3", "t2", "t1"])
+    code, out, _ = run("history", "many", "--json", "-n", "4")
+    assert (code, len(json.loads(out)["checkpoints"])) == (0, 4)
+    for arguments in (["threads"], ["history", "many"]):
+        assert run(*arguments, "-n", "0")[0] == 1
+
+
 def test_a_conversation_is_readable_as_one(checkpoints: list[str], run: Run) -> None:
     code, out, _ = run("show", "support/42")
     assert code == 0
@@ -167,10 +188,10 @@ def test_what_did_it_know_then_and_what_changed(
     config: MySQLConfig, checkpoints: list[str], run: Run, run_sql: RunSql
 ) -> None:
     age(run_sql, config, checkpoints)
-    code, out, _ = run("show", "support/42", "--at", "62m", "--json")
+    code, out, _ = run("show", "support/42", "--at", "80m", "--json")
     assert code == 0
     assert json.loads(out)["checkpoint"]["checkpoint_id"] == checkpoints[2]
-    code, out, _ = run("diff", "support/42", "--since", "63m30s", "--at", "62m")
+    code, out, _ = run("diff", "support/42", "--since", "95m", "--at", "80m")
     assert code == 1
     assert out.splitlines()[0].startswith(f"--- {checkpoints[0]}")
     assert out.splitlines()[1].startswith(f"+++ {checkpoints[2]}")
@@ -476,6 +497,39 @@ def test_damage_is_told_and_a_damaged_state_is_a_failure(
     assert run("threads")[0] == 0
     assert run("history", "support/42")[0] == 0
     assert run("diff", "support/42")[0] == 2
+
+
+@pytest.mark.kept_tables
+def test_an_account_that_may_only_read_can_look_at_all_but_delete_nothing(
+    config: MySQLConfig, checkpoints: list[str], run: Run, run_sql: RunSql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with SyncMySQLCheckpointSaver(config) as saver:
+        saver.put(thread_id="v", checkpoint_id="1", checkpoint_data={"text": "a parcel"})
+    name = f"reader_{secrets.token_hex(6)}"
+    run_sql(f"CREATE USER {name} IDENTIFIED BY 'secret'")
+    try:
+        run_sql(f"GRANT SELECT ON {config.database}.* TO {name}")
+        monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn_of(config.model_copy(update={"user": name, "password": SECRET})))
+        for arguments in (
+            ["threads"],
+            ["show", "support/42"],
+            ["show", "v", "--at", "0s"],
+            ["history", "support/42"],
+            ["search", "arrived"],
+            ["search", "parcel", "--family", "versions"],
+            ["stats"],
+        ):
+            code, out, err = run(*arguments)
+            assert (code, err) == (0, ""), arguments
+            assert out
+        assert run("diff", "support/42")[0] == 1
+        for thread_id in ("support/42", "v"):
+            code, _, err = run("rm", thread_id, "--yes")
+            assert code == 1
+            assert "privilege" in err.lower()
+        assert len(run("history", "support/42")[1].splitlines()) == 6
+    finally:
+        run_sql(f"DROP USER {name}")
 
 
 @pytest.mark.kept_tables

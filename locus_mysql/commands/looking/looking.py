@@ -19,6 +19,9 @@ from .screen import Said, need_rich
 
 T = TypeVar("T")
 
+#: What is asked for at a time, at most.
+PAGE = 1_000
+
 #: On a terminal that is narrower, lists have no room for times beside the ages.
 ROOM_FOR_TIMES = 72
 

@@ -11,6 +11,7 @@ from ...inspection.records import CheckpointRow, Page, StateView, ThreadRow
 from ..arguments import FAILED, OK
 from .conversing import one_line, show_messages, show_writes
 from .looking import (
+    PAGE,
     ROOM_FOR_TIMES,
     Clock,
     add_looking,
@@ -86,7 +87,15 @@ def history(arguments: argparse.Namespace) -> int:
 
     async def find(inspector: Inspector) -> Page[CheckpointRow]:
         thread = await find_thread(inspector, arguments.thread, arguments.family)
-        return await inspector.history(thread.family, thread.thread_id, limit=arguments.limit, cursor=arguments.cursor)
+        rows: list[CheckpointRow] = []
+        cursor: str | None = arguments.cursor
+        while True:
+            size = min(arguments.limit - len(rows), PAGE)
+            page = await inspector.history(thread.family, thread.thread_id, limit=size, cursor=cursor)
+            rows += page.items
+            cursor = page.cursor
+            if cursor is None or len(rows) == arguments.limit:
+                return Page(rows, cursor)
 
     page = look(arguments, find)
     if arguments.json:

@@ -10,7 +10,7 @@ from ...errors import UsageError
 from ...inspection.inspector import Inspector
 from ...inspection.records import Page, ThreadRow
 from ..arguments import FAILED, OK, tell
-from .looking import ROOM_FOR_TIMES, Clock, add_looking, families_of, look
+from .looking import PAGE, ROOM_FOR_TIMES, Clock, add_looking, families_of, look
 from .measures import TIME_HELP, size_of, told_size
 from .screen import Column, Said, Screen, write_json
 
@@ -50,7 +50,8 @@ def threads(arguments: argparse.Namespace) -> int:
             cursor: str | None = arguments.cursor
             rows: list[ThreadRow] = []
             while True:
-                page = await inspector.threads(family, limit=arguments.limit - len(rows), cursor=cursor, **wanted)
+                size = min(arguments.limit - len(rows), PAGE)
+                page = await inspector.threads(family, limit=size, cursor=cursor, **wanted)
                 rows += page.items
                 cursor = page.cursor
                 if cursor is None or len(rows) == arguments.limit:

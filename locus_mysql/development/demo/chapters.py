@@ -39,4 +39,7 @@ CHAPTERS: Mapping[str, Chapter] = {
     "langgraph": Chapter("a LangGraph graph: interrupted, resumed elsewhere, rewound", "langgraph", "graph_story"),
     "memories": Chapter("facts told in one conversation, used in another, found by likeness", "locus", "memory_story"),
     "working": Chapter("a session that survives the death of its process, and of its Redis", "locus", "working_story"),
+    "incident": Chapter(
+        "what did it know then, and what changed? looked up in the terminal", "locus", "incident_story"
+    ),
 }

@@ -400,17 +400,17 @@ class LookingStatements(Statements):
         text = TAGGED_LATELY.replace("{step}", step.text.strip()).replace("{newest}", str(newest))
         return Statement(self._filled(text), (*step.params, tenant, keys, limit))
 
-    def waiting(self, tenant: str, parts: Sequence[str], rows: int, limit: int) -> Statement:
+    def waiting(self, tenant: str, parts: Sequence[str], waiting_rows: int, limit: int) -> Statement:
         """Hits, as `QueryStatements.search` gives them, in text that is in no index yet.
 
         Args:
             tenant: Whose.
             parts: Words and phrases; a hit holds at least one of them.
-            rows: How many rows that wait to look at, whoever's.
+            waiting_rows: How many rows that wait to look at, whoever's.
             limit: How many hits.
         """
         score = " + ".join(["IF(c.pending_text LIKE %s, LN(2), 0)"] * len(parts))
-        text = self._text(WAITING.replace("{score}", score).replace("{rows}", str(rows)))
+        text = self._text(WAITING.replace("{score}", score).replace("{rows}", str(waiting_rows)))
         return Statement(text, (*(f"%{like(part)}%" for part in parts), tenant, limit))
 
     def markers(self, tenant: str, thread_ids: Sequence[str]) -> Statement:

@@ -58,7 +58,7 @@ WITH found AS (
   SELECT c.thread_id, c.seq, c.created_at{flags}
     FROM {checkpoints} c
     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
-   WHERE MATCH (c.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) AND c.tenant = %s AND {LIVE}
+   WHERE MATCH (c.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) AND c.tenant = %s AND {LIVE}{bound}
 ), best AS (
   SELECT found.thread_id, found.seq, found.created_at, {score} AS score
     FROM found{held}
@@ -227,7 +227,7 @@ class QueryStatements(Statements):
         locking = "FOR UPDATE SKIP LOCKED" if skip_locked else ""
         return Statement(self._text(INDEX_PENDING.replace("{locking}", locking)), (limit,))
 
-    def search(self, tenant: str, query: str, parts: Sequence[str], limit: int) -> Statement:
+    def search(self, tenant: str, query: str, parts: Sequence[str], limit: int, bound: int | None = None) -> Statement:
         """Thread, id, time, score and text of the best hits.
 
         Args:
@@ -235,6 +235,7 @@ class QueryStatements(Statements):
             query: Words and phrases. A hit holds at least one of them.
             parts: Those of its words and phrases that count for the score.
             limit: The most hits to return.
+            bound: The most hits to look at, which are then those that the index gives first; None for all.
         """
         places = range(len(parts) if len(parts) > 1 else 0)  # one part is held by every hit
         holds = "MATCH (c.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) > 0"
@@ -243,6 +244,7 @@ class QueryStatements(Statements):
         held = COUNT_HITS.replace("{counts}", counts) if places else ""
         score = " + ".join(f"IF(found.holds{n}, LN(1 + held.hits / held.hits{n}), 0)" for n in places) or "LN(2)"
         text = SEARCH.replace("{flags}", flags).replace("{held}", held).replace("{score}", score)
+        text = text.replace("{bound}", "" if bound is None else f"\n   LIMIT {bound:d}")
         return Statement(self._text(text), (*(parts[n] for n in places), query, tenant, limit, tenant))
 
     def list_with_metadata(self, tenant: str, limit: int) -> Statement:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ..like import like
 from ..statement import Statement
 from .ranges import Range
 from .template import MemoryStatements
@@ -46,6 +49,22 @@ SELECT i.path, i.item_key, LEFT(i.value, %s), LENGTH(i.value) + COALESCE(LENGTH(
  WHERE i.tenant = %s AND i.path = %s AND i.item_key = %s AND {LIVE}
 """
 
+# Items whose text waits for the full-text index, by the index pending: those that hold any part of a query. There are
+# few, as each search of a store indexes them. Their share of the parts is their score.
+PENDING = """
+SELECT {COLUMNS}, (<held>) / <parts>e0
+  FROM (SELECT tenant, path, item_key FROM {items} FORCE INDEX (pending) WHERE unindexed = 1 LIMIT %s) AS waiting
+  STRAIGHT_JOIN {items} i
+     ON i.tenant = waiting.tenant AND i.path = waiting.path AND i.item_key = waiting.item_key
+ WHERE i.tenant = %s<range> AND i.unindexed = 1 AND {LIVE} AND (<any>)
+ ORDER BY 9 DESC, i.updated_at DESC, i.path, i.item_key
+ LIMIT %s
+"""
+HOLDS = "(i.pending_text LIKE %s)"
+
+#: Of the texts that wait for the index, so many are looked at.
+PENDING_LOOKED_AT = 10_000
+
 
 class LookingStatements(MemoryStatements):
     """Looking inside."""
@@ -62,3 +81,12 @@ class LookingStatements(MemoryStatements):
     def item(self, tenant: str, path: bytes, key: bytes) -> Statement:
         """The same of one item; then value, metadata, how many embeddings, and their width."""
         return Statement(self._text(ITEM), (PREVIEW_CHARACTERS, tenant, path, key))
+
+    def pending(self, tenant: str, where: Range, parts: Sequence[str], limit: int) -> Statement:
+        """Rows of items that are not in the full-text index yet and hold any of these texts, each with its score."""
+        holds = [HOLDS] * len(parts)
+        text = PENDING.replace("<held>", " + ".join(holds)).replace("<any>", " OR ".join(holds))
+        text = text.replace("<parts>", str(len(parts))).replace("<range>", where.condition("i"))
+        patterns = tuple(like(f"*{literal}*") for literal in parts)
+        params = (*patterns, PENDING_LOOKED_AT, tenant, *where.params, *patterns, limit)
+        return Statement(self._text(text), params)

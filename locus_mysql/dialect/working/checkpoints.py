@@ -15,15 +15,17 @@ SELECT s.tenant, s.sid, %s, s.stamp, %s, COALESCE(SUM(e.kind = 1), 0), COALESCE(
  GROUP BY s.tenant, s.session_id
 """
 
-# What has changed since the checkpoint before, what was deleted too.
+# What has changed since the checkpoint before, what was deleted too. Which that is, a derived table says once: a
+# subquery would be asked for each entry.
 RECORD = """
 INSERT INTO {history} (tenant, sid, kind, name, version, value, likeness, size_bytes, expires_at)
 SELECT e.tenant, e.sid, e.kind, e.name, e.version, e.value, e.likeness, e.size_bytes, e.expires_at
   FROM {sessions} s
-  JOIN {entries} e ON {OF_SESSION}
+  JOIN (SELECT COALESCE(MAX(c.stamp), 0) AS stamp
+          FROM {sessions} o JOIN {checkpoints} c ON c.tenant = o.tenant AND c.sid = o.sid AND c.stamp < o.stamp
+         WHERE o.tenant = %s AND o.session_id = %s) AS before_it
+  JOIN {entries} e ON {OF_SESSION} AND e.version > before_it.stamp
  WHERE s.tenant = %s AND s.session_id = %s
-   AND e.version > COALESCE((SELECT MAX(c.stamp) FROM {checkpoints} c
-                              WHERE c.tenant = s.tenant AND c.sid = s.sid AND c.stamp < s.stamp), 0)
     ON DUPLICATE KEY UPDATE value = e.value
 """
 
@@ -65,40 +67,38 @@ SELECT CAST(IF(EXISTS (<found>), '1', '') AS JSON)
 FOUND = """SELECT 1 FROM {sessions} s JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid
           WHERE s.tenant = %s AND s.session_id = %s AND c.checkpoint_id = %s"""
 
-# What a checkpoint holds.
-HELD = """(SELECT h.*, c.created_at AS taken_at
-             FROM {sessions} o
-             JOIN {checkpoints} c ON c.tenant = o.tenant AND c.sid = o.sid AND c.checkpoint_id = %s
-             JOIN {history} h ON h.tenant = c.tenant AND h.sid = c.sid AND h.version <= c.stamp
-             JOIN (SELECT r.kind, r.name, MAX(r.version) AS version
-                     FROM {sessions} o
-                     JOIN {checkpoints} c ON c.tenant = o.tenant AND c.sid = o.sid AND c.checkpoint_id = %s
-                     JOIN {history} r ON r.tenant = c.tenant AND r.sid = c.sid AND r.version <= c.stamp
-                    WHERE o.tenant = %s AND o.session_id = %s
-                    GROUP BY r.kind, r.name) AS newest USING (kind, name, version)
-            WHERE o.tenant = %s AND o.session_id = %s AND h.value IS NOT NULL
-              AND (h.expires_at IS NULL OR h.expires_at > c.created_at))"""
+# What changed since a checkpoint: what did not is as the checkpoint has it, unless it expires.
+CHANGED = """e.value IS NULL OR e.version > c.stamp OR e.expires_at IS NOT NULL"""
 
-# The microseconds that something that expires had left.
-LEFT = "TIMESTAMPDIFF(MICROSECOND, held.taken_at, held.expires_at)"
+# An entry as a checkpoint holds it: its newest row up to then, unless that tells that it was deleted, or had expired.
+HELD_ROW = """
+  FROM {history} h
+ WHERE h.tenant = e.tenant AND h.sid = e.sid AND h.kind = e.kind AND h.name = e.name AND h.version <= c.stamp
+ ORDER BY h.version DESC
+ LIMIT 1"""
+HELD = "h.value IS NOT NULL AND (h.expires_at IS NULL OR h.expires_at > c.created_at)"
 
 REMOVE_OTHERS = """
-UPDATE {entries} e
-  JOIN {sessions} s ON {OF_SESSION}
-  LEFT JOIN <held> AS held ON held.kind = e.kind AND held.name = e.name
+UPDATE {sessions} s
+  STRAIGHT_JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid AND c.checkpoint_id = %s
+  STRAIGHT_JOIN {entries} e ON {OF_SESSION}
    SET e.value = NULL, e.likeness = NULL, e.size_bytes = 0, e.expires_at = NULL, e.version = s.stamp
- WHERE s.tenant = %s AND s.session_id = %s AND held.name IS NULL AND e.value IS NOT NULL
+ WHERE s.tenant = %s AND s.session_id = %s AND e.value IS NOT NULL AND (<changed>)
+   AND NOT COALESCE((SELECT <held> <row>), FALSE)
 """
 
-# What is as it was then is left alone, unless it expires: it has the time left that it had then.
+# What is as it was then is left alone, unless it expires: it has the time left that it had then. Every entry of a
+# checkpoint has a row, of which something is known.
 PUT_BACK = """
 INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at)
-SELECT s.tenant, s.sid, held.kind, held.name, held.value, held.likeness, held.size_bytes, s.stamp, s.stamp,
-       TIMESTAMPADD(MICROSECOND, {AT} + <left>, '1970-01-01')
+SELECT e.tenant, e.sid, e.kind, e.name, held.value, held.likeness, held.size_bytes, s.stamp, s.stamp,
+       TIMESTAMPADD(MICROSECOND, {AT} + TIMESTAMPDIFF(MICROSECOND, c.created_at, held.expires_at), '1970-01-01')
   FROM {sessions} s
-  JOIN <held> AS held
-  LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = held.kind AND e.name = held.name
- WHERE s.tenant = %s AND s.session_id = %s
+  STRAIGHT_JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid AND c.checkpoint_id = %s
+  STRAIGHT_JOIN {entries} e ON {OF_SESSION} AND (<changed>)
+  STRAIGHT_JOIN LATERAL (SELECT h.value, h.likeness, h.size_bytes, h.version, h.expires_at, <held> AS there
+                         <row>) AS held
+ WHERE s.tenant = %s AND s.session_id = %s AND held.there
    AND (e.value IS NULL OR e.version <> held.version OR held.expires_at IS NOT NULL)
     ON DUPLICATE KEY UPDATE
        value      = held.value,
@@ -106,7 +106,8 @@ SELECT s.tenant, s.sid, held.kind, held.name, held.value, held.likeness, held.si
        size_bytes = held.size_bytes,
        version    = s.stamp,
        used       = s.stamp,
-       expires_at = TIMESTAMPADD(MICROSECOND, {AT} + <left>, '1970-01-01')
+       expires_at = TIMESTAMPADD(MICROSECOND, {AT} + TIMESTAMPDIFF(MICROSECOND, c.created_at, held.expires_at),
+                                 '1970-01-01')
 """
 
 DELETE = """
@@ -128,7 +129,7 @@ class CheckpointStatements(WorkingStatements):
         """Keep a locked session as it is."""
         return (
             Statement(self._text(CREATE), (checkpoint_id, label, *key)),
-            Statement(self._text(RECORD), key),
+            Statement(self._text(RECORD), (*key, *key)),
         )
 
     def trim(self, key: SessionKey, kept: int, new_id: str, spared_id: str) -> Statement:
@@ -154,10 +155,12 @@ class CheckpointStatements(WorkingStatements):
 
     def restore(self, key: SessionKey, checkpoint_id: str) -> tuple[Statement, ...]:
         """Make a locked session what it was at a checkpoint, but for its counts."""
-        held = (checkpoint_id, checkpoint_id, *key, *key)
-        return (
-            Statement(self._text(REMOVE_OTHERS.replace("<held>", HELD)), (*held, *key)),
-            Statement(self._text(PUT_BACK.replace("<held>", HELD).replace("<left>", LEFT)), (*held, *key)),
+        return tuple(
+            Statement(
+                self._text(sql.replace("<changed>", CHANGED).replace("<row>", HELD_ROW).replace("<held>", HELD)),
+                (checkpoint_id, *key),
+            )
+            for sql in (REMOVE_OTHERS, PUT_BACK)
         )
 
     def delete(self, key: SessionKey, checkpoint_id: str) -> Statement:

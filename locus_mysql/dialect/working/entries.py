@@ -13,6 +13,9 @@ from .template import MANY, TASK, VARIABLE, Named, SessionKey, WorkingStatements
 #: At most this many rows are written by one statement.
 ROWS_PER_STATEMENT = 100
 
+#: An entry is given twice in its statement if its value has at most so many bytes.
+GIVEN_TWICE_BYTES = 4_096
+
 #: Entries of any name.
 ALL = Named("", (), "TRUE", ())
 
@@ -70,6 +73,22 @@ SELECT s.tenant, s.sid, %s, fresh.name, fresh.value, fresh.likeness, fresh.size_
        expires_at = TIMESTAMPADD(MICROSECOND, {AT} + fresh.ttl_us, '1970-01-01')
 """
 
+# One entry, its content given twice: without a table made of it, this takes three quarters of the time.
+PUT_ONE = """
+INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at)
+SELECT s.tenant, s.sid, %s, %s, %s, %s, %s, s.stamp, s.stamp, <expires>
+  FROM {sessions} s
+ WHERE s.tenant = %s AND s.session_id = %s
+    ON DUPLICATE KEY UPDATE
+       value      = %s,
+       likeness   = %s,
+       size_bytes = %s,
+       version    = s.stamp,
+       used       = s.stamp,
+       expires_at = <expires>
+"""
+EXPIRES = "TIMESTAMPADD(MICROSECOND, {AT} + %s, '1970-01-01')"
+
 # What expires keeps its time, and nothing happens unless the write was settled as carried out.
 PUT_IF_MATCHED = """
 INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at)
@@ -117,9 +136,11 @@ UPDATE {entries} e
   JOIN (SELECT x.name,
                x.version > o.prior AS spared,
                ROW_NUMBER() OVER recency AS place,
-               SUM(x.size_bytes) OVER recency + (SELECT COALESCE(SUM(e.size_bytes), 0) FROM {entries} e
-                                                  WHERE e.tenant = o.tenant AND e.sid = o.sid AND e.kind <> 1) AS upto
+               SUM(x.size_bytes) OVER recency + others.size_bytes AS upto
           FROM {sessions} o
+          JOIN (SELECT COALESCE(SUM(e.size_bytes), 0) AS size_bytes
+                  FROM {sessions} s JOIN {entries} e ON {OF_SESSION} AND e.kind <> 1
+                 WHERE s.tenant = %s AND s.session_id = %s) AS others
           JOIN {entries} x ON x.tenant = o.tenant AND x.sid = o.sid AND x.kind = 1 AND x.value IS NOT NULL
          WHERE o.tenant = %s AND o.session_id = %s
         WINDOW recency AS (ORDER BY x.version > o.prior DESC, x.used DESC, x.name DESC ROWS UNBOUNDED PRECEDING)
@@ -260,6 +281,8 @@ class EntryStatements(WorkingStatements):
 
     def put(self, key: SessionKey, kind: int, rows: Sequence[EntryRow]) -> tuple[Statement, ...]:
         """Write entries whole."""
+        if len(rows) == 1 and len(rows[0].value or b"") <= GIVEN_TWICE_BYTES:
+            return (self._put_one(key, kind, rows[0]),)
         some = [rows[start : start + ROWS_PER_STATEMENT] for start in range(0, len(rows), ROWS_PER_STATEMENT)]
         return tuple(
             Statement(
@@ -268,6 +291,12 @@ class EntryStatements(WorkingStatements):
             )
             for portion in some
         )
+
+    def _put_one(self, key: SessionKey, kind: int, row: EntryRow) -> Statement:
+        content = (row.value, row.likeness, row.size_bytes)
+        expires, ttl = ("NULL", ()) if row.ttl_us is None else (EXPIRES, (row.ttl_us,))
+        params = (kind, row.name, *content, *ttl, *key, *content, *ttl)
+        return Statement(self._text(PUT_ONE.replace("<expires>", expires)), params)
 
     def put_if_matched(self, key: SessionKey, token: bytes, row: EntryRow) -> Statement:
         """Write a variable if the write was settled as carried out; it keeps its time to live."""
@@ -289,7 +318,7 @@ class EntryStatements(WorkingStatements):
 
     def evict(self, key: SessionKey, allowed: Allowed) -> Statement:
         """Remove the variables used least recently, until the session is within its limits."""
-        return Statement(self._text(EVICT), (*key, *key, allowed.variables, allowed.size_bytes))
+        return Statement(self._text(EVICT), (*key, *key, *key, allowed.variables, allowed.size_bytes))
 
     def use(self, key: SessionKey, names: Sequence[str], as_json: str) -> Statement:
         """Tell of variables that they were read before this call, in this order."""

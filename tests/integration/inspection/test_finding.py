@@ -59,6 +59,18 @@ async def test_words_are_found_before_and_after_they_are_indexed_and_nothing_is_
             assert contents(sql) == before
 
 
+async def test_of_a_word_that_all_texts_hold_a_bounded_number_of_hits_is_looked_at(
+    store: CheckpointStore, inspector: Inspector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "HITS", 3)
+    for number in range(6):
+        rare = " xylophonist" if number == 4 else ""
+        await store.save(f"t{number}", {"messages": [f"a walrus{rare}"]})
+    await store.search("walrus")  # which indexes them
+    assert len(await inspector.search("walrus", family="dicts")) == 3
+    assert (await inspector.search("walrus xylophonist", family="dicts"))[0].thread_id == "t4"
+
+
 async def test_tables_without_a_full_text_index_cannot_be_searched(make_config: MakeConfig) -> None:
     async with CheckpointStore(make_config(search=False)) as store, Inspector(make_config()) as inspector:
         await store.save("t", {"messages": ["walrus"]}, metadata={"k": 1})

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from itertools import chain
+from typing import Annotated, Any, TypedDict
 
 import ormsgpack
 import pytest
+from langgraph.channels.delta import DeltaChannel
+from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 
 from locus_mysql.config import MySQLConfig
+from locus_mysql.dialect.versions import VersionDialect
+from locus_mysql.dialect.versions.looking import Asked
 from locus_mysql.errors import InvalidInput
 from locus_mysql.inspection import graphs as looking
 from locus_mysql.inspection.inspector import Inspector
@@ -129,6 +135,47 @@ async def test_subgraphs_have_namespaces_of_their_own(saver: AsyncMySQLSaver, in
         view = await inspector.state("versions", "n", row.checkpoint_id, namespace=row.namespace)
         assert view is not None
         assert view.checkpoint == row
+
+
+class Lines(TypedDict):
+    lines: Annotated[list[str], DeltaChannel(lambda state, writes: [*state, *chain(*writes)], snapshot_frequency=3)]
+    facts: Annotated[dict[str, int], DeltaChannel(lambda state, writes: state | writes[-1], snapshot_frequency=99)]
+
+
+async def test_channels_that_are_stored_as_writes_are_put_together(
+    saver: AsyncMySQLSaver, inspector: Inspector
+) -> None:
+    builder = StateGraph(Lines)
+    builder.add_node("say", lambda state: {"lines": [f"reply {len(state['lines'])}"], "facts": {"n": 1}})
+    builder.add_edge(START, "say")
+    graph = builder.compile(checkpointer=saver)
+    for number in range(5):
+        await graph.ainvoke({"lines": [f"said {number}"], "facts": {}}, thread("d"))
+    checked = 0
+    async for snapshot in graph.aget_state_history(thread("d")):
+        checkpoint_id = snapshot.config["configurable"]["checkpoint_id"]
+        view = await inspector.state("versions", "d", checkpoint_id)
+        assert view is not None
+        assert view.state.get("lines", []) == snapshot.values.get("lines", [])
+        checked += 1
+    assert checked > 10
+    view = await inspector.state("versions", "d")
+    assert view is not None
+    assert view.state["facts"][TYPE] == "DeltaChannel"
+    assert {"n": 1} in view.state["facts"]["writes"]
+
+
+async def test_a_thread_with_one_namespace_of_its_own_is_shown_without_naming_it(
+    config: MySQLConfig, inspector: Inspector
+) -> None:
+    async with MySQLCheckpointSaver(config) as plain:
+        await plain.put(thread_id="t", checkpoint_id="1", checkpoint_data={"n": 1}, checkpoint_ns="mine")
+    for checkpoint_id in (None, "1"):
+        view = await inspector.state("versions", "t", checkpoint_id)
+        assert view is not None
+        assert (view.state, view.checkpoint.namespace) == ({"n": 1}, "mine")
+    assert await inspector.state("versions", "t", namespace="other") is None
+    assert await inspector.state("versions", "none") is None
 
 
 async def test_what_was_removed_is_not_shown_and_no_parent_of_anything(
@@ -327,3 +374,42 @@ async def test_damage_is_shown_and_breaks_no_list(
     assert view.damage is not None
     assert await inspector.states("versions", "whole")
     assert (await inspector.search("Hi", family="versions"))[0].thread_id == "whole"
+
+
+async def test_what_is_whole_of_a_damaged_state_is_shown(
+    config: MySQLConfig, inspector: Inspector, run_sql: RunSql
+) -> None:
+    async with MySQLCheckpointSaver(config) as plain:
+        await plain.put(
+            thread_id="t", checkpoint_id="1", checkpoint_data={"small": 1, "large": "x" * 2_000, "other": "y" * 2_000}
+        )
+    (payload,) = run_sql(f"SELECT chunk FROM {config.database}.locus_version_parts ORDER BY part LIMIT 1")[0]
+    run_sql(f"UPDATE {config.database}.locus_version_parts SET chunk = %s WHERE chunk = %s", payload[:-9], payload)
+    view = await inspector.state("versions", "t")
+    assert view is not None
+    assert view.damage is not None
+    assert (view.state["small"], view.state["other"]) == (1, "y" * 2_000)
+    assert view.state["large"].startswith("<damaged: ")
+
+
+@pytest.mark.kept_tables
+async def test_a_page_walks_its_index_and_reads_each_threads_rows_by_keys(config: MySQLConfig, run_sql: RunSql) -> None:
+    database = config.database
+    async with MySQLCheckpointSaver(config) as plain:
+        await plain.put(thread_id="t", checkpoint_id="1", checkpoint_data={})
+    run_sql(
+        f"INSERT INTO {database}.locus_version_threads (tenant, thread_id, last_seq, epoch, created_at, updated_at)"
+        " WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 900)"
+        " SELECT tenant, CONCAT('t', n), 1, epoch, created_at, updated_at - INTERVAL n SECOND"
+        f"  FROM numbers JOIN {database}.locus_version_threads WHERE thread_id = 't'"
+    )
+    run_sql(f"ANALYZE TABLE {database}.locus_version_threads, {database}.locus_versions")
+    statements = VersionDialect(config.table_prefix).looking
+    for asked in (Asked(), Asked(behind=("2026-01-01 00:00:00", "t3")), Asked(pattern="*7")):
+        page = statements.threads("default", b"\0" * 16, 50, asked, None)
+        text = page.sql.replace("`locus_", f"`{database}`.`locus_")
+        plan = str(run_sql(f"EXPLAIN FORMAT=TREE {text}", *page.params)[0][0])
+        assert "using recent" in plan
+        assert "(reverse)" in plan
+        assert re.search(r"Table scan on [vpw]\b", plan) is None
+        assert "Sort: v." not in plan

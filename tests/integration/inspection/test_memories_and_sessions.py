@@ -17,6 +17,8 @@ from ..conftest import MakeConfig
 
 RunSql = Callable[..., tuple[Any, ...]]
 
+TABLES = ("memory_items", "memory_scopes", "memory_settled")
+
 MEANINGS = {"tea": [1.0, 0.0], "coffee": [0.8, 0.6], "trains": [0.0, 1.0]}
 
 
@@ -76,16 +78,28 @@ async def test_namespaces_and_items_are_browsed_by_pages(store: MemoryStore, ins
 
 @pytest.mark.kept_tables
 async def test_items_are_found_by_word_and_by_meaning(
-    store: MemoryStore, inspector: Inspector, config: MySQLConfig
+    store: MemoryStore, inspector: Inspector, config: MySQLConfig, run_sql: RunSql
 ) -> None:
     await store.put(("users", "ada"), "drink", "She likes green tea.")
     await store.put(("users", "bob"), "drink", "He likes coffee.")
     await store.put(("notes",), "n", "All trains are late.")
+    async with MemoryStore(config.model_copy(update={"tenant": "other"})) as other:
+        await other.put(("users", "eve"), "drink", "coffee")
+    before = contents(run_sql, config, *TABLES)
     by_meaning = await inspector.search_memories("tea", limit=2)
     assert [hit.item.namespace for hit in by_meaning] == [("users", "ada"), ("users", "bob")]
     assert by_meaning[0].score == pytest.approx(1.0)
-    (by_word,) = await inspector.search_memories("coffee", ("users",), way="word")
-    assert (by_word.item.namespace, by_word.item.preview) == (("users", "bob"), '"He likes coffee."')
+    for indexed in (False, True):
+        if indexed:
+            assert await store.search(query="coffee", way="word")
+        (by_word,) = await inspector.search_memories("coffee", ("users",), way="word")
+        assert (by_word.item.namespace, by_word.item.preview) == (("users", "bob"), '"He likes coffee."')
+        hits = await inspector.search_memories("coffee likes", way="word")
+        assert [(hit.item.namespace[-1], hit.score) for hit in hits] == [("bob", 1.0), ("ada", 0.5)]
+        assert await inspector.search_memories("coffee", ("notes",), way="word") == []
+        assert await inspector.search_memories("%", way="word") == []
+        if not indexed:
+            assert contents(run_sql, config, *TABLES) == before
     async with Inspector(config) as plain:
         assert [hit.item.key for hit in await plain.search_memories("trains")] == ["n"]
         with pytest.raises(InvalidInput, match="needs an embedding"):
@@ -97,13 +111,13 @@ async def test_a_look_at_an_item_does_not_refresh_it(
     store: MemoryStore, inspector: Inspector, config: MySQLConfig, run_sql: RunSql
 ) -> None:
     await store.put(("a",), "k", {"v": 1}, ttl_s=3_600)
-    before = contents(run_sql, config, "memory_items", "memory_scopes", "memory_settled")
+    before = contents(run_sql, config, *TABLES)
     view = await inspector.item(("a",), "k")
     assert view is not None
     assert view.item.expires_at is not None
     await inspector.items(("a",))
     await inspector.namespaces()
-    assert contents(run_sql, config, "memory_items", "memory_scopes", "memory_settled") == before
+    assert contents(run_sql, config, *TABLES) == before
 
 
 @pytest.mark.kept_tables("memories")

@@ -11,7 +11,7 @@ from locus.core.messages import Message
 from locus.core.state import AgentState
 
 from locus_mysql import CheckpointStore, MySQLBackend, MySQLCheckpointer
-from locus_mysql.errors import CorruptCheckpoint, NotFound
+from locus_mysql.errors import CorruptCheckpoint, InvalidInput, NotFound
 from locus_mysql.inspection import Inspector
 from locus_mysql.inspection.records import CheckpointRow
 
@@ -165,6 +165,8 @@ async def test_every_write_to_a_thread_changes_its_marker(store: CheckpointStore
     assert seen[-1] is None
     assert after[("dicts", "other")] == before[("dicts", "other")]
     assert await inspector.changed([]) == {}
+    with pytest.raises(InvalidInput, match="surrogate"):
+        await inspector.changed([("dicts", "\ud800")])
 
 
 async def test_all_viewers_cost_one_round_trip(store: CheckpointStore, inspector: Inspector) -> None:
@@ -199,6 +201,7 @@ async def test_what_is_damaged_is_shown_as_damaged_and_breaks_no_list(
     sql(f"UPDATE {{db}}.locus_store_checkpoints SET {damage} WHERE thread_id = 'b' AND checkpoint_id = 'c2'")
     rows = {row.thread_id: row for row in (await inspector.threads("dicts")).items}
     assert rows.keys() == {"a", "b", "c"}
+    assert len((await inspector.threads("dicts", metadata=("n", 2))).items) == 3
     assert rows["a"].damage is None
     assert (rows["b"].damage is not None) == name.startswith("metadata")
     assert [row.checkpoint_id for row in (await inspector.history("dicts", "b")).items] == ["c2", "c1", "c0"]

@@ -194,7 +194,7 @@ what, at, *arguments = sys.argv[1:]
 calls = 0
 
 def counted(function):
-    def call(*given):
+    def call(*given, **options):
         global calls
         calls += 1
         if calls == int(at):
@@ -202,7 +202,7 @@ def counted(function):
                 given[0]._file.write(given[1][: len(given[1]) // 2])
                 given[0]._file.flush()
             os.kill(os.getpid(), signal.SIGKILL)
-        return function(*given)
+        return function(*given, **options)
     return call
 
 if what == "write":

@@ -155,7 +155,7 @@ def run_killed(how: str, at: int, *arguments: str) -> subprocess.CompletedProces
 @pytest.mark.kept_tables("agents")
 def test_a_copy_that_is_killed_again_and_again_loses_and_doubles_nothing(folder: Path, config: MySQLConfig) -> None:
     command = ("copy", "--from", f"file:{folder}", "--to", "mysql")
-    for how, at in (("before", 1), ("after", 2), ("before", 7), ("after", 9)):
+    for how, at in (("after", 2), ("before", 9)):
         assert run_killed(how, at, *command).returncode == -9
     stopped = run_killed("stopped", 3, *command)
     assert stopped.returncode == 130

@@ -11,11 +11,13 @@ import pytest
 
 from locus_mysql.dialect import Statement
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
+from locus_mysql.dialect.checkpoints.looking import Place
 from locus_mysql.dialect.checkpoints.maintenance import PlacedRow
 from locus_mysql.dialect.checkpoints.saving import NewRow
 from locus_mysql.dialect.checkpoints.tables import INFIXES
 from locus_mysql.dialect.like import like
 
+LOOKING = CheckpointDialect("p_").looking
 ROW = NewRow("c", b"t" * 16, b"payload")
 
 #: An argument for each name of a parameter.
@@ -37,6 +39,17 @@ ARGUMENTS: dict[str, Any] = {
     "ttl_us": 5,
     "age_us": 5,
     "read_seq": 4,
+    "bound": 5,
+    "place": Place(("2026-01-01 00:00:00.000000", "a"), "2026-01-01", "2026-02-01"),
+    "step": LOOKING.walk("x", Place(), 5),
+    "threads": 5,
+    "candidates": 5,
+    "min_bytes": 5,
+    "before_seq": 5,
+    "size": 5,
+    "newest": 5,
+    "waiting_rows": 5,
+    "one_in": 5,
     "tenant": "x",
     "pattern": "a*",
 }
@@ -53,6 +66,8 @@ def statements() -> Iterator[tuple[str, Statement]]:
         dialect.maintenance,
         dialect.settled,
         dialect.turns,
+        dialect.looking,
+        dialect.measuring,
         dialect.schema,
     ):
         for name, method in inspect.getmembers(family, inspect.ismethod):

@@ -98,9 +98,11 @@ class Outages(RuleBasedStateMachine):
 
     @rule(process=PROCESSES, key=KEYS)
     def removes(self, process: int, key: str) -> None:
-        if self.ask(process, Remove((key,))).results[0]:
+        removed = self.ask(process, Remove((key,))).results[0]
+        if removed:
             self.written.setdefault(key, []).append((process, None))
-        else:  # a deletion of nothing leaves nothing behind that could be newer; in an outage it still deletes
+        if not removed or self.storages[process].condition(HERE).degraded:
+            # A deletion of what the primary never had leaves nothing behind there that could be newer.
             self.perhaps_removed.add(key)
 
     @rule(process=PROCESSES, key=KEYS)
@@ -172,8 +174,12 @@ class Outages(RuleBasedStateMachine):
             there = variables[key].value if key in variables else None  # type: ignore[index,operator]
             if there in self.perhaps_written.get(key, ()):
                 continue
-            if there is not None or key not in self.perhaps_removed:
-                self.check_last(f"variable {key!r}:", written, there)
+            if key in self.perhaps_removed:
+                last = dict(written)
+                written = [(process, value) for process, value in written if last[process] is not None]
+                if there is None or not written:
+                    continue
+            self.check_last(f"variable {key!r}:", written, there)
         if self.tasks:
             self.check_last("the task's state:", self.tasks, task)  # type: ignore[arg-type]
 

@@ -54,7 +54,11 @@ async def copy_threads(
 
     Example:
         ```python
-        report = await copy_threads("file:.locus_checkpoints", "mysql://user:password@localhost/app")
+        from locus.memory.backends import MemoryCheckpointer
+
+        old = MemoryCheckpointer()
+        await Agent(model=model, checkpointer=old).arun("Hello", thread_id="support/42")
+        report = await copy_threads(old, "mysql://user:password@localhost/app", verify=True)
         assert report.complete, report
         ```
     """

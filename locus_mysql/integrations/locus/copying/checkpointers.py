@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,13 +13,10 @@ from locus.memory.checkpointer import BaseCheckpointer
 from pydantic import ValidationError
 
 from ....errors import LocusMySQLError, Unavailable, UsageError
-from .sides import Given, Listed, Present, Unreadable, same_metadata, same_states
+from .sides import Given, Listed, Present, Unreadable, ask_for_each, same_metadata, same_states
 
 #: More threads, or checkpoints of a thread, than there are.
 ALL = 1_000_000
-
-#: Checkpoints that are asked for at once.
-AT_ONCE = 8
 
 NO_METADATA = "metadata"
 NO_TIMES = "the times of checkpoints"
@@ -69,20 +66,25 @@ class CheckpointerSource:
 
     async def given(self, thread_id: str, wanted: Sequence[Listed]) -> AsyncGenerator[Given | Unreadable, None]:
         """Some of these, in their order."""
-        for place in range(0, len(wanted), AT_ONCE):
-            some = wanted[place : place + AT_ONCE]
-            for found in await asyncio.gather(*(self._give(thread_id, one.checkpoint_id) for one in some)):
+        async with aclosing(ask_for_each(wanted, lambda one: self.give(thread_id, one))) as given:
+            async for found in given:
                 yield found
 
-    async def _give(self, thread_id: str, checkpoint_id: str) -> Given | Unreadable:
+    async def give(self, thread_id: str, listed: Listed) -> Given | Unreadable:
+        """A checkpoint."""
+        state = await self.load(thread_id, listed.checkpoint_id)
+        if isinstance(state, Unreadable):
+            return state
+        metadata, saved_at = await self._about(thread_id, listed.checkpoint_id)
+        return Given(listed.checkpoint_id, thread_id, state, metadata, saved_at)
+
+    async def load(self, thread_id: str, checkpoint_id: str) -> AgentState | Unreadable:
+        """A checkpoint's state."""
         try:
             state = await self.checkpointer.load(thread_id, checkpoint_id)
         except (ValueError, TypeError, KeyError, LookupError) as error:
             return Unreadable(checkpoint_id, why_unreadable(error))
-        if state is None:
-            return Unreadable(checkpoint_id, "the source lists it and gives no state")
-        metadata, saved_at = await self._about(thread_id, checkpoint_id)
-        return Given(checkpoint_id, thread_id, state, metadata, saved_at)
+        return Unreadable(checkpoint_id, "the source lists it and gives no state") if state is None else state
 
     async def _about(self, thread_id: str, checkpoint_id: str) -> tuple[dict[str, Any] | None, datetime | None]:
         """The metadata and the time of a checkpoint, as far as they are told."""

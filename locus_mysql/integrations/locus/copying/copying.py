@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 
-from ....checkpoints.coding.codec import EncodedState
 from ....errors import LocusMySQLError, SetupError, Unavailable, UsageError
 from ....working.globs import matcher
 from .report import CopyReport
@@ -20,6 +19,7 @@ from .sides import (
     Tell,
     ThreadChanged,
     Unreadable,
+    size_of,
 )
 
 #: What is written at a time: at most so many checkpoints, and no more once their states take so many bytes.
@@ -308,7 +308,7 @@ class _Attempt:
             self._writing = one.checkpoint_id not in self.refused
             return
         self._writing = True
-        self._waiting_bytes += _size_of(one)
+        self._waiting_bytes += size_of(one.state)
         if len(self._waiting) >= WRITTEN_AT_ONCE or self._waiting_bytes >= WRITTEN_BYTES:
             await self.flush()
 
@@ -355,13 +355,6 @@ class _Attempt:
         self.refused.add(checkpoint_id)
         why = why.rstrip(".")
         self.told.append(f"Checkpoint {checkpoint_id!r} of thread {self.thread_id!r} was left out: {why}.")
-
-
-def _size_of(given: Given) -> int:
-    """About how many bytes a state takes."""
-    if isinstance(given.state, EncodedState):
-        return given.state.size_bytes
-    return sum(len(message.content or "") + 200 for message in given.state.messages)
 
 
 def _words(error: Exception) -> str:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from locus.memory.backends.file import FileCheckpointer
 from ....database.exact_json import decode_json
 from ....errors import CorruptCheckpoint
 from .checkpointers import CheckpointerTarget, state_of, time_of, why_unreadable
-from .sides import Given, Listed, Tell, Unreadable
+from .sides import ASKED_BYTES, Given, Listed, Tell, Unreadable
 
 #: Bytes of a file in which stands what is known of its checkpoint before the state.
 _HEAD_BYTES = 2048
@@ -91,8 +93,11 @@ class FileSource:
 
     async def given(self, thread_id: str, wanted: Sequence[Listed]) -> AsyncGenerator[Given | Unreadable, None]:
         """Some of these, in their order."""
-        for place in range(0, len(wanted), _FILES_AT_ONCE):
-            some = wanted[place : place + _FILES_AT_ONCE]
+        waiting = deque(wanted)
+        while waiting:
+            some, size = [waiting.popleft()], 0
+            while waiting and len(some) < _FILES_AT_ONCE and (size := size + some[-1].place.size_bytes) < ASKED_BYTES:
+                some.append(waiting.popleft())
             for found in await asyncio.to_thread(give_all, thread_id, some):
                 if found is not None:
                     yield found
@@ -136,13 +141,21 @@ class FileTarget(CheckpointerTarget):
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class File:
+    """Where a checkpoint is."""
+
+    path: Path
+    size_bytes: int
+
+
 def threads_in(folder: Path) -> dict[str, list[Listed]]:
     """The checkpoints in a folder by their threads, oldest first."""
     found: dict[str, list[Listed]] = {}
     for thread_id, listed in _heads_in(folder):
         found.setdefault(thread_id, []).append(listed)
     for listed_ones in found.values():
-        listed_ones.sort(key=lambda one: (one.saved_at or _BEGINNING_OF_TIME, one.place.name))
+        listed_ones.sort(key=lambda one: (one.saved_at or _BEGINNING_OF_TIME, one.place.path.name))
     return found
 
 
@@ -153,7 +166,7 @@ def give_all(thread_id: str, wanted: Sequence[Listed]) -> list[Given | Unreadabl
 
 def give(thread_id: str, listed: Listed) -> Given | Unreadable | None:
     """What a file holds; None if it is gone."""
-    path: Path = listed.place
+    path: Path = listed.place.path
     try:
         content = decode_json(path.read_bytes())
         state = state_of(content["state"])
@@ -175,6 +188,10 @@ def _heads_in(folder: Path) -> Iterator[tuple[str, Listed]]:
     if not folder.is_dir():
         return
     for path in folder.glob("*.json"):
+        try:
+            size_bytes = path.stat().st_size
+        except OSError:  # it went meanwhile
+            continue
         content = _head_of(path)
         thread_id, checkpoint_id = content.get("thread_id"), content.get("checkpoint_id")
         yield (
@@ -182,7 +199,7 @@ def _heads_in(folder: Path) -> Iterator[tuple[str, Listed]]:
             Listed(
                 checkpoint_id if isinstance(checkpoint_id, str) and checkpoint_id else path.stem,
                 time_of(content.get("created_at")),
-                path,
+                File(path, size_bytes),
             ),
         )
 

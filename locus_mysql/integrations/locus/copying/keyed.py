@@ -12,19 +12,19 @@ found by their keys; so are threads, as the adapter itself lists keys, not threa
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import unicodedata
 from bisect import bisect_left
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
 
 from locus.memory.backends.adapters import StorageBackendAdapter
 
 from ....errors import CorruptCheckpoint, UsageError
-from .checkpointers import ALL, AT_ONCE, CheckpointerTarget, cannot_list, state_of, time_of, why_unreadable
-from .sides import Given, Listed, Unreadable
+from .checkpointers import ALL, CheckpointerTarget, cannot_list, state_of, time_of, why_unreadable
+from .sides import Given, Listed, Unreadable, ask_for_each
 
 LATEST, LIST = ":latest", ":_checkpoints"
 
@@ -117,11 +117,9 @@ class KeyedSource:
 
     async def given(self, thread_id: str, wanted: Sequence[Listed]) -> AsyncGenerator[Given | Unreadable, None]:
         """Some of these, in their order."""
-        for place in range(0, len(wanted), AT_ONCE):
-            some = wanted[place : place + AT_ONCE]
-            for found in await asyncio.gather(*(self._give(thread_id, one) for one in some)):
-                if found is not None:
-                    yield found
+        async with aclosing(ask_for_each(wanted, lambda one: self._give(thread_id, one))) as given:
+            async for found in given:
+                yield found
 
     async def _give(self, thread_id: str, listed: Listed) -> Given | Unreadable | None:
         key = f"{thread_id}:{listed.checkpoint_id}"

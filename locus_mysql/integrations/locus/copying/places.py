@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from locus.memory.backends.adapters import StorageBackendAdapter, mysql_checkpointer
 from locus.memory.backends.file import FileCheckpointer
+from locus.memory.backends.http import HTTPCheckpointer
 from locus.memory.checkpointer import BaseCheckpointer
 from locus.memory.registry import get_checkpointer, list_checkpointers
 
@@ -24,6 +25,7 @@ from .checkpointers import CheckpointerSource, CheckpointerTarget
 from .files import FileSource, FileTarget
 from .keyed import KeyedSource, KeyedTarget
 from .own import OwnSource, OwnTables, OwnTarget
+from .services import HTTPSource
 from .sides import CopySource, CopyTarget, Tell
 
 #: A side: its name, or a checkpointer.
@@ -172,6 +174,8 @@ def open_source(side: Side | Place, tell: Tell) -> CopySource:
         return KeyedSource(checkpointer, owned=owned)
     if type(checkpointer) is FileCheckpointer:
         return FileSource(checkpointer, tell)
+    if type(checkpointer) is HTTPCheckpointer:
+        return HTTPSource(checkpointer, owned=owned)
     return CheckpointerSource(checkpointer, owned=owned)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, TypeAlias
@@ -78,6 +79,39 @@ class Unreadable:
 
     checkpoint_id: str
     why: str
+
+
+#: Checkpoints that are asked for at once, and how many bytes their states may take together.
+ASKED_AT_ONCE, ASKED_BYTES = 8, 8_000_000
+
+
+async def ask_for_each(
+    wanted: Sequence[Listed], ask: Callable[[Listed], Awaitable[Given | Unreadable | None]]
+) -> AsyncGenerator[Given | Unreadable, None]:
+    """Ask for checkpoints, several at once; fewer where states are large. Those that are gone are left out.
+
+    Args:
+        wanted: The checkpoints.
+        ask: Asks for one.
+    """
+    place, at_once = 0, 2
+    while place < len(wanted):
+        some = wanted[place : place + at_once]
+        place += len(some)
+        found = await asyncio.gather(*(ask(one) for one in some))
+        largest = max((size_of(one.state) for one in found if isinstance(one, Given)), default=0)
+        at_once = max(1, min(ASKED_AT_ONCE, 2 * at_once, ASKED_BYTES // max(1, largest)))
+        for one in found:
+            if one is not None:
+                yield one
+
+
+def size_of(state: AgentState | EncodedState) -> int:
+    """About how many bytes a state takes."""
+    if isinstance(state, EncodedState):
+        return state.size_bytes
+    messages = sum(len(message.content or "") + 200 for message in state.messages)
+    return messages + sum(len(str(one.result or "")) + 200 for one in state.tool_executions)
 
 
 def same_states(one: AgentState | EncodedState, other: AgentState | EncodedState, thread_id: str) -> bool:

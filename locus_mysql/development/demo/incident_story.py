@@ -1,0 +1,178 @@
+"""The chapter on looking inside: something odd happened last night, and the commands tell what the agent knew when."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from locus.agent import Agent
+from locus.core.events import TerminateEvent
+
+from ...config import MySQLConfig
+from ...integrations.locus.checkpointer import MySQLCheckpointer
+from .agents import ORDER, TEA, make_agent
+from .database import Database, own_tables
+from .display import Screen
+from .process import options_of
+
+NIGHT = "night/7"
+
+#: Would rename the terminal's window, and colour what follows.
+TRICK = "I am \x1b]0;owned\x07\x1b[31mEve."
+
+#: What is not shown of the commands' output, as it differs from run to run, or only repeats.
+_SHOWN_LINES = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a command showed.
+
+    Args:
+        code: Its exit code.
+        out: Its output.
+        err: What it complained of.
+    """
+
+    code: int
+    out: str
+    err: str
+
+
+class Shell:
+    """Runs the commands, each in a process of its own.
+
+    Args:
+        screen: Shows what was typed, and what came of it.
+        config: Where to look.
+    """
+
+    def __init__(self, screen: Screen, config: MySQLConfig) -> None:
+        self._screen = screen
+        self._environment = {**os.environ, "NO_COLOR": "1", **_variables(options_of(config))}
+
+    async def run(self, *arguments: str, shown: int = _SHOWN_LINES) -> Shown:
+        """Run a command, and show the first lines of its output."""
+        typed = [f'"{argument}"' if " " in argument else argument for argument in arguments]
+        self._screen.line("$", f"locus-mysql {' '.join(typed)}"[:95])
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "locus_mysql", *arguments),
+            env=self._environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            out, err = (stream.decode() for stream in await process.communicate())
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        for line in [line for line in (out or err).splitlines() if line][:shown]:
+            self._screen.line("", line[:95])
+        return Shown(process.returncode or 0, out, err)
+
+
+async def tell(config: MySQLConfig, stream: TextIO) -> bool:
+    """Tell the chapter, in tables of its own that are dropped at the end; True if every check held.
+
+    Args:
+        config: The server, the database, the driver.
+        stream: Where to show it.
+
+    Raises:
+        LocusMySQLError: The database cannot be used.
+    """
+    logging.getLogger("locus").setLevel(logging.ERROR)
+    began = time.monotonic()
+    screen = Screen(stream)
+    config = own_tables(config)
+    where = ", ".join(map(str, config.endpoints))
+    database = Database(config)
+    try:
+        async with MySQLCheckpointer(config) as checkpointer:
+            with tempfile.TemporaryDirectory() as folder:
+                screen.title(f"Looking inside what agents keep, at {where} through {config.driver}")
+                agent = make_agent(checkpointer, Path(folder, "executions"))
+                shell = Shell(screen, config)
+                between = await the_night(screen, agent, checkpointer)
+                await the_morning(screen, shell, between)
+                await the_trick(screen, shell, agent)
+                await the_end(screen, shell)
+    finally:
+        await database.drop()
+    screen.verdict(time.monotonic() - began)
+    return not screen.failed
+
+
+async def the_night(screen: Screen, agent: Agent, checkpointer: MySQLCheckpointer) -> str:
+    """A customer orders one thing, and then says something else; when it was, between the two."""
+    screen.scene("At night, a customer and an agent")
+    await _turn(screen, agent, ORDER)
+    saved = await checkpointer.get_metadata(NIGHT)
+    assert saved is not None  # noqa: S101 - the turn was saved
+    await _turn(screen, agent, TEA)
+    newest = await checkpointer.get_metadata(NIGHT)
+    screen.check(newest is not None and newest["created_at"] > saved["created_at"], "both turns are saved")
+    return str(saved["created_at"])
+
+
+async def the_morning(screen: Screen, shell: Shell, between: str) -> None:
+    """What did it know then, and what changed?"""
+    screen.scene("In the morning: what did it know then, and what changed?")
+    then = await shell.run("show", NIGHT, "--at", between)
+    knew = "comes on Friday" in then.out and "Ceylon" not in then.out
+    screen.check(then.code == 0 and knew, "then, it knew of the espresso machine, and of no tea")
+    changed = await shell.run("diff", NIGHT, "--since", between)
+    screen.check(changed.code == 1 and f"+ user\n  {TEA}" in changed.out, "what was said since is told apart")
+    found = await shell.run("search", "espresso")
+    screen.check(found.code == 0 and NIGHT in found.out, "where a word was said is found")
+
+
+async def the_trick(screen: Screen, shell: Shell, agent: Agent) -> None:
+    """Somebody says what a terminal would obey."""
+    screen.scene("Somebody tries to take over the terminal of whoever looks")
+    await _say(agent, TRICK)
+    shown = await shell.run("show", NIGHT, "--last", "2")
+    screen.check("\x1b" not in shown.out and "␛]0;owned␇␛[31mEve." in shown.out, "it is shown, and not obeyed")
+
+
+async def the_end(screen: Screen, shell: Shell) -> None:
+    """Nothing is deleted unasked."""
+    screen.scene("Deleted, but not by accident")
+    refused = await shell.run("rm", NIGHT)
+    screen.check(refused.code == 2 and "--yes" in refused.err, "where nobody can be asked, nothing is deleted")
+    done = await shell.run("rm", NIGHT, "--yes")
+    screen.check(done.code == 0 and done.err.startswith("Deleted"), "with --yes, it is")
+
+
+async def _turn(screen: Screen, agent: Agent, prompt: str) -> None:
+    screen.line("customer", prompt)
+    screen.line("agent", await _say(agent, prompt))
+
+
+async def _say(agent: Agent, prompt: str) -> str:
+    said = ""
+    async for event in agent.run(prompt, thread_id=NIGHT):
+        if isinstance(event, TerminateEvent):
+            said = event.final_message or ""
+    return said
+
+
+def _variables(options: dict[str, Any]) -> dict[str, str]:
+    """Options as variables of the environment."""
+    found = {}
+    for name, value in options.items():
+        if isinstance(value, list):
+            value = ",".join(map(str, value))
+        if value is not None:
+            found[f"LOCUS_MYSQL_{name.upper()}"] = str(value)
+    return found

@@ -1,0 +1,383 @@
+"""The pages over HTTP: what they show, whatever is stored; that they never break; their headers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from html import unescape
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from ci.support_desk import THREAD, fill, fill_the_rest
+from locus_mysql import CheckpointStore, Database, MySQLBackend
+
+from ..conftest import MakeConfig
+from .conftest import OpenClient
+
+#: What must be shown as text, and never be more.
+HOSTILE = (
+    "<script>document.title='taken'</script>",
+    "<img src=x onerror=\"document.title='taken'\">",
+    "]]>--><svg/onload=document.title='taken'>",
+    "{{ 7919*6841 }}{% for x in y %}{{ ''.__class__.__mro__ }}",
+    "javascript:document.title='taken'",
+    "\u202egnp.exe\u2066\u200b\ufeff",
+    "\"' onmouseover='document.title=1' autofocus x=\"",
+    "../../etc/passwd%00?a=b&c=d#e;\\",
+)
+
+POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+POLICY += "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+#: An address for each kind of page.
+THREAD_PAGE = f"/inspect/thread?family=agents&thread={THREAD}"
+PAGES = {
+    "threads": "/",
+    "threads, filtered": "/?family=agents&q=support&key=channel&value=chat&size=10k&age=1h",
+    "thread": THREAD_PAGE,
+    "thread at a checkpoint": f"{THREAD_PAGE}&checkpoint=01HZX9A03K3&find=order",
+    "thread at a time": f"{THREAD_PAGE}&at=2001-01-01T00:00",
+    "graph": "/inspect/thread?family=versions&thread=graph-triage-7",
+    "difference": f"/inspect/difference?family=agents&thread={THREAD}&before=01HZX9A01K3&after=01HZX9B12K3",
+    "search": "/inspect/search?q=tent",
+    "search for nothing": "/inspect/search?q=xyzzy",
+    "metadata": "/inspect/metadata?key=channel&value=chat",
+    "statistics": "/inspect/statistics",
+    "statistics of graphs": "/inspect/statistics?family=versions",
+    "memories": "/inspect/memories",
+    "namespace": "/inspect/memories?namespace=" + quote('["customers","anna.lindqvist"]'),
+    "memories found": "/inspect/memories?q=tent",
+    "memory": "/inspect/memory?key=tent&namespace=" + quote('["customers","anna.lindqvist"]'),
+    "sessions": "/inspect/sessions",
+    "session": "/inspect/session?session=triage-7",
+    "copy": f"/inspect/copy?family=agents&thread={THREAD}",
+    "branch": f"/inspect/copy?family=agents&thread={THREAD}&checkpoint=01HZX9A03K3",
+    "delete": f"/inspect/delete?family=agents&thread={THREAD}",
+    "missing": "/inspect/thread?family=agents&thread=nothing",
+}
+
+
+class Page(HTMLParser):
+    """What a page holds.
+
+    Args:
+        text: Its HTML.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def links(self) -> list[str]:
+        """The addresses of its links, in order."""
+        return [attributes["href"] or "" for tag, attributes in self.elements if tag == "a" and "href" in attributes]
+
+    def inputs(self) -> dict[str, str]:
+        """Names and values of the fields in its forms."""
+        return {
+            str(attributes["name"]): attributes.get("value") or ""
+            for tag, attributes in self.elements
+            if tag in {"input", "button"} and "name" in attributes
+        }
+
+
+@pytest.fixture
+async def filled(make_config: MakeConfig) -> None:
+    """The support desk's conversations are in the test's schema."""
+    async with Database(make_config(driver="pymysql")) as database:
+        async for _ in fill(database):
+            pass
+        await fill_the_rest(database)
+
+
+def told(response: httpx.Response, status: int = 200) -> Page:
+    """A page, which is as every page must be."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-security-policy"] == POLICY
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert response.headers["cache-control"] == "no-store"
+    page = Page(response.text)
+    for tag, attributes in page.elements:
+        assert not any(name.startswith("on") or name == "style" for name in attributes), (tag, attributes)
+        assert tag not in {"style", "iframe", "object", "embed", "base"}
+        for name in ("src", "href", "action"):
+            address = attributes.get(name)
+            assert address is None or re.match(r"/(?!/)|#", address), (tag, attributes)
+    scripts = [attributes for tag, attributes in page.elements if tag == "script"]
+    assert [sorted(one) for one in scripts] == [["defer", "src"]]
+    return page
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("filled")
+async def test_every_page_has_its_place_and_only_what_is_ours(open_client: OpenClient) -> None:
+    client = open_client(allow_writes=True)
+    for name, address in PAGES.items():
+        page = told(await client.get(address), 404 if name == "missing" else 200)
+        assert [tag for tag, _ in page.elements].count("h1") == 1, name
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("filled")
+async def test_all_that_pages_lead_to_is_there(open_client: OpenClient) -> None:
+    client = open_client(allow_writes=True)
+    seen: set[str] = set()
+    waiting = list(PAGES.values())[:-1]
+    while waiting:
+        address = waiting.pop().partition("#")[0]
+        kind = re.sub(r"=[^&]*", "", address)
+        if not address or kind in seen:  # one of each kind
+            continue
+        seen.add(kind)
+        response = await client.get(address)
+        assert response.status_code == 200, address
+        if response.headers["content-type"].startswith("text/html"):
+            waiting += Page(response.text).links()
+    assert len(seen) > 25
+
+
+@pytest.mark.usefixtures("filled")
+async def test_a_conversation_is_shown_with_its_calls_and_what_came_of_them(client: httpx.AsyncClient) -> None:
+    page = told(await client.get(THREAD_PAGE))
+
+    assert "Please refund me instead." in page.text
+    assert "Refused: refunds over 200.00 EUR need approval." in page.text
+    assert "01HZX9B12K3" in page.text
+    assert "2 branches" in page.text
+    assert any(tag == "svg" for tag, _ in page.elements)
+
+
+@pytest.mark.usefixtures("filled")
+async def test_a_state_is_shown_as_it_was(client: httpx.AsyncClient) -> None:
+    page = told(await client.get(f"{THREAD_PAGE}&checkpoint=01HZX9A03K3"))
+
+    assert "As it was at" in page.text
+    assert "Please refund me instead." not in page.text
+    assert '{"item": "Tent Fjell 3", "part": "pole set"}' in page.text
+
+
+@pytest.mark.usefixtures("filled")
+async def test_what_changed_is_shown(client: httpx.AsyncClient) -> None:
+    page = told(
+        await client.get(f"/inspect/difference?thread={THREAD}&family=agents&before=01HZX9A09K3&after=01HZX9B12K3")
+    )
+
+    assert re.search(r"\d removed", page.text)
+    assert "Actually I found another tent nearby." in page.text
+    assert "confidence" in page.text
+
+
+@pytest.mark.usefixtures("filled")
+async def test_a_state_can_be_had_whole(client: httpx.AsyncClient) -> None:
+    response = await client.get(f"/inspect/state.json?family=agents&thread={THREAD}&checkpoint=01HZX9A01K3")
+
+    assert response.headers["content-disposition"].startswith("attachment")
+    found = json.loads(response.text)
+    assert found["checkpoint"]["checkpoint_id"] == "01HZX9A01K3"
+    assert found["state"]["messages"][1]["role"] == "user"
+
+
+@pytest.mark.usefixtures("filled")
+async def test_threads_are_found_by_id_metadata_size_and_age(client: httpx.AsyncClient) -> None:
+    async def ids(**query: str) -> list[str]:
+        page = told(await client.get("/", params={"family": "agents", **query}))
+        return [
+            unescape(attributes["href"] or "").rpartition("thread=")[2]
+            for tag, attributes in page.elements
+            if tag == "a" and "data-entry" in attributes
+        ]
+
+    assert (await ids())[0] == THREAD
+    assert await ids(q="mei") == ["support-48231-mei.tanaka"]
+    assert await ids(q="weekly-*") == ["weekly-report-47"]
+    assert set(await ids(key="channel", value="internal")) == {"returns-2026-11-22", "weekly-report-47"}
+    assert await ids(key="order", value="48213") == [THREAD]
+    assert await ids(size="10m") == []
+    assert await ids(age="old") == []
+    assert len(await ids(age="1h")) == 8
+
+
+async def test_pages_of_threads_follow_each_other(open_client: OpenClient, make_config: MakeConfig) -> None:
+    async with CheckpointStore(make_config(driver="pymysql")) as store:
+        for at in range(53):
+            await store.save(f"thread-{at:02}", {"at": at})
+    client = open_client()
+
+    first = told(await client.get("/"))
+    (onward,) = [link for link in first.links() if "cursor=" in link]
+    second = told(await client.get(onward))
+
+    shown = [re.findall(r"thread-\d\d", page.text) for page in (first, second)]
+    assert sorted(shown[0] + shown[1]) == [f"thread-{at:02}" for at in range(53)]
+    assert not [link for link in second.links() if "cursor=" in link]
+
+
+async def test_without_any_tables_pages_are_friendly(client: httpx.AsyncClient) -> None:
+    for address in PAGES.values():
+        response = await client.get(address)
+        assert response.status_code in {200, 403, 404}, address
+        told(response, response.status_code)
+
+
+async def test_looking_makes_no_tables(client: httpx.AsyncClient, table_contents: Callable[[], Any]) -> None:
+    for address in PAGES.values():
+        await client.get(address)
+    assert table_contents() == {}
+
+
+@pytest.mark.slow
+async def test_whatever_is_stored_is_shown_as_text(open_client: OpenClient, make_config: MakeConfig) -> None:
+    config = make_config(driver="pymysql")
+    async with CheckpointStore(config) as store, MySQLBackend(config) as backend:
+        for text in HOSTILE:
+            call = {"id": text, "name": text, "arguments": {text: [text]}}
+            messages = [
+                {"role": "user", "content": text, "metadata": {text: text}},
+                {"role": text, "content": text},
+                {"role": "assistant", "content": text, "tool_calls": [call]},
+                {"role": "tool", "content": text, "tool_call_id": text},
+            ]
+            state = {"messages": messages, text: {text: text}}
+            await store.save(text, state, text, {text: text, "tag": text})
+            await store.save(text, {**state, "more": text}, f"{text} again"[:128], {"tag": text})
+            await backend.save(text, state, metadata={"tag": text})
+    client = open_client(allow_writes=True)
+    told(await client.get("/"))
+    for text in HOSTILE:
+        of_thread = {"family": "dicts", "thread": text}
+        for path, query in (
+            ("/", {"q": text, "key": "tag", "value": text}),
+            ("/inspect/thread", of_thread),
+            ("/inspect/thread", {**of_thread, "checkpoint": text, "find": text}),
+            ("/inspect/thread", {"family": "current", "thread": text}),
+            ("/inspect/difference", {**of_thread, "before": text, "after": f"{text} again"}),
+            ("/inspect/search", {"q": text, "family": "dicts"}),
+            ("/inspect/metadata", {"family": "dicts", "key": "tag", "value": text}),
+            ("/inspect/copy", of_thread),
+            ("/inspect/delete", {**of_thread, "checkpoint": text}),
+        ):
+            page = told(await client.get(path, params=query))
+            assert str(7919 * 6841) not in page.text
+            assert not any(tag == "img" for tag, _ in page.elements)
+        state = (await client.get("/inspect/state.json", params={**of_thread, "checkpoint": text})).json()
+        assert state["state"]["messages"][0]["content"] == text
+
+
+async def test_a_message_of_a_megabyte_is_folded(open_client: OpenClient, make_config: MakeConfig) -> None:
+    async with CheckpointStore(make_config(driver="pymysql")) as store:
+        message = {"role": "user", "content": "word " * 200_000}
+        await store.save("large", {"messages": [message], "deep": json.loads("[" * 150 + "]" * 150)})
+
+    response = await open_client().get("/inspect/thread?family=dicts&thread=large")
+
+    assert "996 001 characters more" in told(response).text.replace("\u202f", " ")
+    assert len(response.content) < 400_000
+
+
+async def test_a_long_conversation_has_pages(open_client: OpenClient, make_config: MakeConfig) -> None:
+    async with CheckpointStore(make_config(driver="pymysql")) as store:
+        await store.save("long", {"messages": [{"role": "user", "content": f"message {at};"} for at in range(450)]})
+    client = open_client()
+
+    def shown(page: Page) -> list[str]:
+        return [str(attributes["id"]) for tag, attributes in page.elements if tag == "li" and "id" in attributes]
+
+    newest = told(await client.get("/inspect/thread?family=dicts&thread=long"))
+    assert shown(newest) == [f"m{at}" for at in range(251, 451)]
+    (earlier,) = [link for link in newest.links() if link.endswith("#conversation")]
+    assert shown(told(await client.get(earlier))) == [f"m{at}" for at in range(51, 251)]
+
+
+@pytest.mark.usefixtures("filled")
+async def test_damage_is_told_and_breaks_no_page(
+    open_client: OpenClient, run_sql: Callable[..., object], database: str
+) -> None:
+    run_sql(f"UPDATE {database}.locus_checkpoints SET payload = 'x', metadata = '[1]'")
+    client = open_client()
+
+    assert "support-48213" in told(await client.get("/?family=agents")).text
+    page = told(await client.get(THREAD_PAGE))
+    assert "Damaged." in page.text
+    response = await client.get(
+        f"/inspect/difference?family=agents&thread={THREAD}&before=01HZX9A01K3&after=01HZX9A02K3"
+    )
+    assert "Something stored is damaged" in told(response, 500).text
+
+
+#: What cannot be asked for, and how it is refused.
+REFUSED = (
+    ("/?family=nothing", 400),
+    ("/?cursor=%ff", 400),
+    ("/?cursor=nonsense", 400),
+    ("/inspect/thread", 400),
+    ("/inspect/thread?family=agents&thread=" + "x" * 600, 400),
+    ("/inspect/thread?family=agents&thread=a%00b", 400),
+    (f"{THREAD_PAGE}&at=yesterday", 400),
+    (f"{THREAD_PAGE}&checkpoint=none", 404),
+    (f"{THREAD_PAGE}&first=ten", 400),
+    ("/inspect/memories?namespace=ann", 400),
+    ("/inspect/memories?namespace=" + "[" * 5000, 400),
+    ("/inspect/memory?key=a&namespace=[]", 400),
+    ("/inspect/session?session=none", 404),
+    (f"/inspect/difference?family=agents&thread={THREAD}&before=a&after=b", 404),
+)
+
+
+@pytest.mark.usefixtures("filled")
+async def test_what_cannot_be_asked_for_is_refused_on_a_page(client: httpx.AsyncClient) -> None:
+    for address, status in REFUSED:
+        told(await client.get(address), status)
+
+
+async def test_a_database_that_is_away_has_a_page(open_client: OpenClient) -> None:
+    client = open_client(store={"host": "127.0.0.1", "port": 1, "connect_timeout_s": 0.2, "retry_deadline_s": 0.2})
+    for address in ("/", THREAD_PAGE, "/inspect/statistics"):
+        response = await client.get(address)
+        assert "The database is away" in told(response, 503).text
+        assert response.headers["retry-after"]
+
+
+async def test_files_beside_the_pages_are_kept_by_browsers(client: httpx.AsyncClient) -> None:
+    page = told(await client.get("/"))
+    addresses = {
+        attributes.get("href") or attributes.get("src")
+        for tag, attributes in page.elements
+        if tag in {"link", "script"}
+    }
+    assert len(addresses) == 3
+    for address in addresses:
+        response = await client.get(str(address))
+        assert response.status_code == 200
+        assert "immutable" in response.headers["cache-control"]
+    assert (await client.get("/static/style.css")).headers["cache-control"] == "no-cache"
+    assert (await client.get("/static/..%2fendpoints.py")).status_code == 404
+
+
+async def test_one_tenant_sees_nothing_of_another(open_client: OpenClient, make_config: MakeConfig) -> None:
+    async with Database(make_config(driver="pymysql")) as database:
+        async for _ in fill(database, "acme"):
+            pass
+        await fill_the_rest(database, "acme")
+
+    client = open_client(store={"tenant": "other"})
+
+    for name, address in PAGES.items():
+        if not name.startswith(("threads", "search", "metadata", "statistics", "memories", "sessions", "namespace")):
+            told(await client.get(address), 403 if name in {"copy", "branch", "delete"} else 404)
+        else:
+            page = told(await client.get(address))
+            assert not [tag for tag, attributes in page.elements if "data-entry" in attributes], name

@@ -1,0 +1,216 @@
+"""Threads that are being written tell their viewers, at the cost of one query for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from locus_mysql import CheckpointStore, Database
+from locus_mysql.inspection.inspector import Inspector
+from locus_mysql.server.application import create_app
+from locus_mysql.server.pages import endpoints, live
+from locus_mysql.server.routing import Authenticate
+from locus_mysql.server.tokens import Tokens, new_token
+
+from ..conftest import MakeConfig
+from ..proxy import WireProxy
+from .running import running
+
+INTERVAL_S = 0.05
+WAIT_S = 60.0
+EVENTS = "/inspect/events"
+
+
+class Looks:
+    """The watches that were made, and what they asked for.
+
+    Args:
+        monkeypatch: Of the test.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.made: list[live.Live] = []
+        self.asked: list[Sequence[Any]] = []
+        looks, changed = self, Inspector.changed
+
+        class Quick(live.Live):
+            def __init__(self, authenticate: Authenticate) -> None:
+                super().__init__(authenticate, INTERVAL_S)
+                looks.made.append(self)
+
+        async def counted(self: Inspector, watched: Any) -> Any:
+            looks.asked.append(list(watched))
+            return await changed(self, watched)
+
+        monkeypatch.setattr(endpoints, "Live", Quick)
+        monkeypatch.setattr(Inspector, "changed", counted)
+
+    @property
+    def watches(self) -> int:
+        """How many there are now."""
+        return sum(len(one.watches) for one in self.made)
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> Looks:
+    """What is looked at, twenty times a second."""
+    return Looks(monkeypatch)
+
+
+@pytest.fixture
+def base(make_config: MakeConfig, proxy: WireProxy, looks: Looks) -> Iterator[str]:
+    """A service behind a proxy before its database."""
+    place: dict[str, Any] = {"host": "127.0.0.1", "port": proxy.port, "ssl_mode": "DISABLED", "driver": "pymysql"}
+    app = create_app(Database(make_config(**place, connect_timeout_s=0.5, retry_deadline_s=0.5)))
+    with running(app) as address:
+        yield address
+
+
+@pytest.fixture
+async def store(make_config: MakeConfig) -> AsyncIterator[CheckpointStore]:
+    """A store with two threads, on a way of its own."""
+    async with CheckpointStore(make_config(driver="pymysql")) as opened:
+        for thread in ("one", "two"):
+            await opened.save(thread, {"at": 0})
+        yield opened
+
+
+class Viewer:
+    """Somebody who looks at a thread.
+
+    Args:
+        lines: Of the stream.
+    """
+
+    def __init__(self, lines: AsyncIterator[str]) -> None:
+        self.lines = lines
+
+    async def next(self) -> str:
+        """The name of the next event."""
+        async with asyncio.timeout(WAIT_S):
+            async for line in self.lines:
+                if line.startswith("event: "):
+                    return line.removeprefix("event: ")
+        return "the end"
+
+
+@contextlib.asynccontextmanager
+async def viewing(base: str, thread: str, **headers: str) -> AsyncIterator[Viewer]:
+    """Look at a thread. The first event says that it is other than nothing."""
+    async with (
+        httpx.AsyncClient(base_url=base, timeout=WAIT_S) as client,
+        client.stream("GET", EVENTS, params={"family": "dicts", "thread": thread}, headers=headers) as response,
+    ):
+        assert response.status_code == 200
+        assert response.headers["content-type"].startswith("text/event-stream")
+        viewer = Viewer(response.aiter_lines())
+        assert await viewer.next() == "changed"
+        yield viewer
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(WAIT_S):
+        while not condition():  # noqa: ASYNC110 - the service's thread makes it true
+            await asyncio.sleep(0.01)
+
+
+async def test_viewers_are_told_of_every_write_to_their_thread(base: str, store: CheckpointStore) -> None:
+    async with viewing(base, "one") as one, viewing(base, "two") as two:
+        for at in range(3):
+            await store.save("one", {"at": at + 1})
+            assert await one.next() == "changed"
+        await store.delete("two")
+        assert await two.next() == "changed"
+
+
+async def test_one_query_is_for_all_viewers_and_none_is_asked_for_nobody(
+    base: str, store: CheckpointStore, looks: Looks
+) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        for at in range(6):
+            await stack.enter_async_context(viewing(base, ("one", "two")[at % 2]))
+        began = asyncio.get_running_loop().time()
+        before = len(looks.asked)
+        await until(lambda: len(looks.asked) >= before + 5)
+        passed = asyncio.get_running_loop().time() - began
+        assert looks.watches == 1
+        assert len(looks.asked) - before <= passed / INTERVAL_S + 2
+        assert sorted(looks.asked[-1]) == [("dicts", "one"), ("dicts", "two")]
+
+    await until(lambda: looks.watches == 0)
+
+
+async def test_a_viewer_who_comes_back_is_told_only_what_is_new(base: str, store: CheckpointStore) -> None:
+    async with (
+        httpx.AsyncClient(base_url=base, timeout=WAIT_S) as client,
+        client.stream("GET", EVENTS, params={"family": "dicts", "thread": "one"}) as response,
+    ):
+        async for line in response.aiter_lines():
+            if line.startswith("id: "):
+                seen = line.removeprefix("id: ")
+                break
+
+    async with (
+        httpx.AsyncClient(base_url=base, timeout=WAIT_S) as client,
+        client.stream(
+            "GET", EVENTS, params={"family": "dicts", "thread": "one"}, headers={"Last-Event-ID": seen}
+        ) as response,
+    ):
+        lines = response.aiter_lines()
+        async for line in lines:
+            if line.startswith(":"):  # nothing new
+                break
+            assert not line.startswith("event:")
+        await store.save("one", {"at": 1})
+        assert await Viewer(lines).next() == "changed"
+
+
+async def test_a_database_that_goes_away_and_comes_back_is_told(
+    base: str, store: CheckpointStore, proxy: WireProxy
+) -> None:
+    async with viewing(base, "one") as viewer:
+        proxy.black_hole()
+        proxy.drop_all()
+        assert await viewer.next() == "away"
+        await store.save("one", {"at": 1})
+        proxy.resume()
+        assert await viewer.next() == "back"
+        assert await viewer.next() == "changed"
+
+
+async def test_a_sign_in_that_ends_ends_the_stream(
+    make_config: MakeConfig, store: CheckpointStore, looks: Looks, tmp_path: Path
+) -> None:
+    ann, ben = new_token("ann", "default", "read"), new_token("ben", "default", "read")
+    file = tmp_path / "tokens.toml"
+    file.write_text(ann.entry)
+    app = create_app(Database(make_config(driver="pymysql")), tokens=Tokens(path=file))
+    with running(app) as base:
+        async with httpx.AsyncClient(base_url=base, timeout=WAIT_S) as client:
+            assert (await client.get(EVENTS, params={"family": "dicts", "thread": "one"})).status_code == 401
+            signed_in = await client.post("/login", data={"token": ann.secret})
+            cookie = signed_in.headers["set-cookie"].partition(";")[0]
+            async with viewing(base, "one", Cookie=cookie) as viewer:
+                file.write_text(f"{ben.entry}# rolled\n")
+                event = "changed"
+                at = 0
+                while event == "changed":  # each write is a moment at which it is asked who looks
+                    at += 1
+                    await store.save("one", {"at": at})
+                    event = await viewer.next()
+                assert event == "ended"
+
+
+async def test_the_service_stops_while_somebody_looks(
+    make_config: MakeConfig, store: CheckpointStore, looks: Looks
+) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        with running(create_app(Database(make_config(driver="pymysql")))) as base:
+            viewer = await stack.enter_async_context(viewing(base, "one"))
+        assert await viewer.next() == "the end"

@@ -1,0 +1,200 @@
+"""Signing in to the pages: cookies, who they stand for, when they end; what other sites can do, which is nothing."""
+
+from __future__ import annotations
+
+import re
+import time
+from http.cookies import SimpleCookie
+from pathlib import Path
+from typing import Literal
+
+import httpx
+import pytest
+
+from locus_mysql import CheckpointStore
+from locus_mysql.server.pages import sign_in
+from locus_mysql.server.pages.sign_in import COOKIE, LASTS_S
+from locus_mysql.server.tokens import LOOK_S, NewToken, Tokens, new_token
+
+from ..conftest import MakeConfig
+from .conftest import OpenClient
+from .test_pages import Page, told
+
+THREAD = "/inspect/thread?family=dicts&thread=t"
+
+
+def token(name: str = "ann", tenant: str = "acme", access: Literal["read", "write"] = "write") -> NewToken:
+    return new_token(name, tenant, access)
+
+
+async def signed_in(client: httpx.AsyncClient, secret: str, onward: str = "/") -> httpx.Response:
+    return await client.post("/login", data={"token": secret, "next": onward})
+
+
+def cookie_of(response: httpx.Response) -> str:
+    return SimpleCookie(response.headers["set-cookie"])[COOKIE].value
+
+
+@pytest.fixture
+def ann() -> NewToken:
+    return token()
+
+
+@pytest.fixture
+def guarded(open_client: OpenClient, ann: NewToken) -> httpx.AsyncClient:
+    """A client of a service with Ann's token, who has not signed in."""
+    return open_client(tokens=Tokens(ann.entry), allow_writes=True)
+
+
+async def test_who_has_not_signed_in_is_asked_to_and_comes_back(guarded: httpx.AsyncClient, ann: NewToken) -> None:
+    response = await guarded.get(THREAD)
+    assert response.status_code == 303
+    form = told(await guarded.get(response.headers["location"])).inputs()
+    assert form["next"] == THREAD
+
+    response = await signed_in(guarded, ann.secret, form["next"])
+
+    assert (response.status_code, response.headers["location"]) == (303, THREAD)
+    assert (await guarded.get("/")).status_code == 200
+
+
+async def test_a_stranger_is_told_nothing(guarded: httpx.AsyncClient) -> None:
+    response = await signed_in(guarded, token().secret)
+
+    page = told(response, 403)
+    assert "This token is not known" in page.text
+    assert "set-cookie" not in response.headers
+    for tag, attributes in page.elements:
+        assert tag != "input" or attributes.get("name") != "token" or "value" not in attributes
+
+
+async def test_a_cookie_is_not_for_scripts_nor_for_other_sites_and_holds_no_token(
+    guarded: httpx.AsyncClient, ann: NewToken
+) -> None:
+    response = await signed_in(guarded, ann.secret)
+
+    header = response.headers["set-cookie"].lower()
+    assert "httponly" in header
+    assert "samesite=lax" in header
+    assert "path=/" in header
+    assert f"max-age={LASTS_S}" in header
+    assert "secure" not in header  # over plain HTTP, a browser would not send it back
+    assert ann.secret.lower() not in header
+    assert ann.secret not in str(response.headers)
+
+
+async def test_over_https_a_cookie_is_sent_over_https_only(guarded: httpx.AsyncClient, ann: NewToken) -> None:
+    response = await guarded.post("https://localhost/login", data={"token": ann.secret})
+    assert "secure" in response.headers["set-cookie"].lower()
+
+
+async def test_a_cookie_that_was_changed_is_nobodys(guarded: httpx.AsyncClient, ann: NewToken) -> None:
+    cookie = cookie_of(await signed_in(guarded, ann.secret))
+    ends_at, nonce, digest, signature = cookie.split(".")
+    forged = [
+        "",
+        "...",
+        "x",
+        cookie[:-1],
+        f"{cookie}0",
+        ".".join([str(int(ends_at) + 1), nonce, digest, signature]),
+        ".".join([ends_at, nonce[::-1], digest, signature]),
+        ".".join([ends_at, nonce, "0" * 64, signature]),
+        ".".join([ends_at, nonce, digest, "0" * 64]),
+        ".".join([ends_at, nonce, digest, ""]),
+    ]
+    for one in forged:
+        guarded.cookies.clear()
+        assert (await guarded.get("/", headers={"Cookie": f"{COOKIE}={one}"})).status_code == 303, one
+    assert (await guarded.get("/", headers={"Cookie": f"{COOKIE}={cookie}"})).status_code == 200
+
+
+async def test_another_service_does_not_take_the_cookie(open_client: OpenClient, ann: NewToken) -> None:
+    one, other = (open_client(tokens=Tokens(ann.entry)) for _ in range(2))
+    cookie = cookie_of(await signed_in(one, ann.secret))
+    assert (await other.get("/", headers={"Cookie": f"{COOKIE}={cookie}"})).status_code == 303
+
+
+async def test_a_cookie_ends_by_itself(
+    guarded: httpx.AsyncClient, ann: NewToken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sign_in, "LASTS_S", -1)
+    cookie = cookie_of(await signed_in(guarded, ann.secret))
+    assert (await guarded.get("/", headers={"Cookie": f"{COOKIE}={cookie}"})).status_code == 303
+
+
+async def test_signing_out_ends_a_cookie_also_for_who_kept_it(guarded: httpx.AsyncClient, ann: NewToken) -> None:
+    cookie = cookie_of(await signed_in(guarded, ann.secret))
+    form = told(await guarded.get("/")).inputs()
+
+    response = await guarded.post("/logout", data={"form_secret": form["form_secret"]})
+
+    assert response.status_code == 303
+    assert (await guarded.get("/", headers={"Cookie": f"{COOKIE}={cookie}"})).status_code == 303
+
+
+async def test_a_token_that_is_taken_away_ends_its_cookies(
+    open_client: OpenClient, ann: NewToken, tmp_path: Path
+) -> None:
+    file = tmp_path / "tokens.toml"
+    file.write_text(ann.entry)
+    client = open_client(tokens=Tokens(path=file))
+    await signed_in(client, ann.secret)
+    assert (await client.get("/")).status_code == 200
+
+    file.write_text(token("ben").entry + "# rolled\n")
+
+    end = time.monotonic() + 60 + LOOK_S
+    while (await client.get("/")).status_code != 303:
+        assert time.monotonic() < end
+
+
+@pytest.mark.parametrize(
+    "onward", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", "/a\r\nb: c", ""]
+)
+async def test_nobody_is_sent_to_another_site(guarded: httpx.AsyncClient, ann: NewToken, onward: str) -> None:
+    response = await signed_in(guarded, ann.secret, onward)
+    assert response.headers["location"] == "/"
+
+
+async def test_programs_are_not_let_in_by_a_cookie_nor_people_by_a_header(
+    guarded: httpx.AsyncClient, ann: NewToken
+) -> None:
+    headers = {"Authorization": f"Bearer {ann.secret}"}
+    assert (await guarded.get("/", headers=headers)).status_code == 303
+    await signed_in(guarded, ann.secret)
+    assert (await guarded.get("/")).status_code == 200
+    assert (await guarded.get("/threads/t/checkpoints")).status_code == 401
+    assert (await guarded.get("/threads/t/checkpoints", headers=headers)).status_code == 200
+
+
+async def test_without_tokens_nobody_signs_in(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/")).status_code == 200
+    response = await client.get("/login")
+    assert (response.status_code, response.headers["location"]) == (303, "/")
+
+
+async def test_who_signs_in_sees_the_tenant_of_the_token(
+    open_client: OpenClient, make_config: MakeConfig, ann: NewToken
+) -> None:
+    for tenant in ("acme", "other"):
+        async with CheckpointStore(make_config(driver="pymysql", tenant=tenant)) as store:
+            await store.save(f"of {tenant}", {})
+    client = open_client(tokens=Tokens(ann.entry))
+    await signed_in(client, ann.secret)
+
+    text = told(await client.get("/")).text
+
+    assert "of acme" in text
+    assert "of other" not in text
+
+
+async def test_no_page_has_a_token_in_it(guarded: httpx.AsyncClient, ann: NewToken) -> None:
+    await signed_in(guarded, ann.secret)
+    for address in ("/", "/inspect/statistics", "/login?next=/", "/nothing"):
+        response = await guarded.get(address)
+        assert not re.search("lmt_[A-Za-z0-9_-]{20}", response.text + str(response.headers))
+
+
+def test_a_page_of_forms_is_read_by_its_names() -> None:
+    assert Page('<input name="a" value="1"><input name="b">').inputs() == {"a": "1", "b": ""}

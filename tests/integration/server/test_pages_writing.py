@@ -1,0 +1,193 @@
+"""What pages may change: copy, branch, delete; only where it is allowed, and only by a form of ours."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from ci.support_desk import THREAD, fill, fill_the_rest
+from locus_mysql import CheckpointStore, Database, MySQLBackend
+from locus_mysql.integrations.locus.dicts import AgentDictOperations, AgentDicts
+from locus_mysql.server.tokens import Tokens, new_token
+
+from ..conftest import MakeConfig
+from .conftest import OpenClient
+from .test_pages import told
+
+COPY = {"family": "agents", "thread": THREAD, "target": "new"}
+DELETE = {"family": "agents", "thread": THREAD}
+
+
+@pytest.fixture
+async def agents(make_config: MakeConfig) -> AsyncIterator[AgentDicts]:
+    """The agents' threads, with the support desk's conversations."""
+    async with Database(make_config(driver="pymysql")) as database:
+        async for _ in fill(database):
+            pass
+        await fill_the_rest(database)
+        yield AgentDicts(AgentDictOperations(database.config), database)
+
+
+@pytest.fixture
+def writer(open_client: OpenClient) -> httpx.AsyncClient:
+    """A client of a service whose pages may change what is kept."""
+    return open_client(allow_writes=True)
+
+
+async def sent(client: httpx.AsyncClient, path: str, **fields: str) -> httpx.Response:
+    """Fill in a form that a page shows, and send it."""
+    asked = {name: fields[name] for name in ("family", "thread", "checkpoint", "namespace") if name in fields}
+    form = told(await client.get(path, params=asked)).inputs()
+    return await client.post(path, data={**form, **fields})
+
+
+async def test_a_thread_is_copied(writer: httpx.AsyncClient, agents: AgentDicts) -> None:
+    response = await sent(writer, "/inspect/copy", **COPY)
+
+    assert response.status_code == 303
+    assert "Please refund me instead." in told(await writer.get(response.headers["location"])).text
+    copied: Any = agents.list_checkpoints("new", 100)
+    original: Any = agents.list_checkpoints(THREAD, 100)
+    assert await copied == await original
+
+
+async def test_a_thread_branches_from_a_state(writer: httpx.AsyncClient, agents: AgentDicts) -> None:
+    response = await sent(writer, "/inspect/copy", **COPY, checkpoint="01HZX9A05K3")
+
+    assert response.status_code == 303
+    old: Any = agents.load_text(THREAD, "01HZX9A05K3")
+    new: Any = agents.load_text("new")
+    count: Any = agents.list_checkpoints("new", 100)
+    metadata: Any = agents.get_metadata("new")
+    assert await new == await old
+    assert len(await count) == 1
+    assert (await metadata)["metadata"]["order"] == 48213
+
+
+async def test_nothing_is_written_over(writer: httpx.AsyncClient, agents: AgentDicts) -> None:
+    taken = "support-48220-jonas.weber"
+    before: Any = agents.load_text(taken)
+    kept = await before
+    for checkpoint in ({}, {"checkpoint": "01HZX9A05K3"}):
+        response = await sent(writer, "/inspect/copy", **{**COPY, "target": taken, **checkpoint})
+        assert "There is such a thread already" in told(response, 409).text
+    after: Any = agents.load_text(taken)
+    assert await after == kept
+
+
+async def test_a_thread_is_deleted_once_it_was_asked(writer: httpx.AsyncClient, agents: AgentDicts) -> None:
+    page = told(await writer.get("/inspect/delete", params=DELETE))
+    assert "It cannot be brought back." in page.text
+    there: Any = agents.exists(THREAD)
+    assert await there
+
+    response = await sent(writer, "/inspect/delete", **DELETE)
+
+    assert (response.status_code, response.headers["location"]) == (303, "/?family=agents")
+    gone: Any = agents.exists(THREAD)
+    assert not await gone
+    told(await writer.get("/inspect/delete", params=DELETE), 404)
+
+
+async def test_a_checkpoint_is_deleted(writer: httpx.AsyncClient, agents: AgentDicts) -> None:
+    response = await sent(writer, "/inspect/delete", **DELETE, checkpoint="01HZX9A05K3")
+
+    assert response.status_code == 303
+    left: Any = agents.list_checkpoints(THREAD, 100)
+    assert len(await left) == 11
+
+
+async def test_every_family_is_copied_and_deleted(
+    writer: httpx.AsyncClient, agents: AgentDicts, make_config: MakeConfig
+) -> None:
+    config = make_config(driver="pymysql")
+    async with CheckpointStore(config) as store, MySQLBackend(config) as backend:
+        await store.save("one", {"a": 1}, "first")
+        await store.save("one", {"a": 2}, "second")
+        await backend.save("one", {"a": 1})
+    for family, thread in (("dicts", "one"), ("current", "one"), ("versions", "graph-triage-7")):
+        there = {"family": family, "thread": thread}
+        assert (await sent(writer, "/inspect/copy", **there, target="two")).status_code == 303
+        told(await writer.get("/inspect/thread", params={"family": family, "thread": "two"}))
+        assert (await sent(writer, "/inspect/delete", **there)).status_code == 303
+        told(await writer.get("/inspect/thread", params=there), 404)
+    graph = {"family": "versions", "thread": "two"}
+    assert (await sent(writer, "/inspect/delete", **graph, checkpoint="step-2")).status_code == 303
+    told(await writer.get("/inspect/thread", params={**graph, "checkpoint": "step-2"}), 404)
+    told(await writer.get("/inspect/thread", params={**graph, "checkpoint": "step-1"}))
+
+
+async def test_nothing_is_changed_that_is_not_allowed(
+    open_client: OpenClient, agents: AgentDicts, table_contents: Callable[[], Any]
+) -> None:
+    before = table_contents()
+    reader, writer = new_token("reader", "default", "read"), new_token("writer", "default", "write")
+    for secret, allow_writes, message in ((reader.secret, True, "may read"), (writer.secret, False, "--allow-writes")):
+        client = open_client(tokens=Tokens(reader.entry + writer.entry), allow_writes=allow_writes)
+        await client.post("/login", data={"token": secret})
+        page = told(await client.get("/inspect/thread", params=DELETE))
+        assert not [link for link in page.links() if "/delete" in link or "/copy" in link]
+        form = page.inputs()
+        for path, fields in (("/inspect/copy", COPY), ("/inspect/delete", DELETE)):
+            assert message in told(await client.get(path, params=DELETE), 403).text
+            told(await client.post(path, data={**fields, "form_secret": form["form_secret"]}), 403)
+    assert table_contents() == before
+
+
+async def test_a_form_of_another_origin_or_without_its_secret_changes_nothing(
+    open_client: OpenClient, agents: AgentDicts, table_contents: Callable[[], Any]
+) -> None:
+    before = table_contents()
+    ann, ben = new_token("ann", "default", "write"), new_token("ben", "default", "write")
+    app: dict[str, Any] = {"tokens": Tokens(ann.entry + ben.entry), "allow_writes": True}
+    client = open_client(**app)
+    await client.post("/login", data={"token": ben.secret})
+    of_ben = told(await client.get("/inspect/delete", params=DELETE)).inputs()["form_secret"]
+    client.cookies.clear()
+    await client.post("/login", data={"token": ann.secret})
+    of_ann = told(await client.get("/inspect/delete", params=DELETE)).inputs()["form_secret"]
+
+    for path, fields in (("/inspect/copy", COPY), ("/inspect/delete", DELETE), ("/logout", {"any": "thing"})):
+        for secret in ({}, {"form_secret": ""}, {"form_secret": of_ben}, {"form_secret": of_ann[::-1]}):
+            told(await client.post(path, data={**fields, **secret}), 403)
+        for headers in (
+            {"Origin": "https://evil.example"},
+            {"Origin": "null"},
+            {"Sec-Fetch-Site": "cross-site"},
+            {"Sec-Fetch-Site": "same-site"},
+        ):
+            response = await client.post(path, data={**fields, "form_secret": of_ann}, headers=headers)
+            assert response.status_code == 403
+        response = await client.post(path, json={**fields, "form_secret": of_ann})
+        assert response.status_code == 415
+        assert (await client.get(path, params={**fields, "form_secret": of_ann})).status_code in {200, 405}
+
+    assert table_contents() == before
+
+
+async def test_odd_forms_are_refused(
+    writer: httpx.AsyncClient, agents: AgentDicts, table_contents: Callable[[], Any]
+) -> None:
+    before = table_contents()
+    secret = told(await writer.get("/inspect/delete", params=DELETE)).inputs()["form_secret"]
+    odd: tuple[tuple[str, dict[str, str]], ...] = (
+        ("/inspect/copy", {**COPY, "target": ""}),
+        ("/inspect/copy", {**COPY, "target": "x" * 513}),
+        ("/inspect/copy", {**COPY, "target": "a\0b"}),
+        ("/inspect/copy", {**COPY, "family": "nothing"}),
+        ("/inspect/copy", {**COPY, "family": "versions", "thread": "graph-triage-7", "checkpoint": "step-1"}),
+        ("/inspect/delete", {"family": "agents", "thread": ""}),
+        ("/inspect/delete", {"family": "", "thread": THREAD}),
+    )
+    for path, fields in odd:
+        told(await writer.post(path, data={**fields, "form_secret": secret}), 400)
+    told(await writer.post("/inspect/copy", data={**COPY, "thread": "none", "form_secret": secret}), 404)
+    told(await writer.post("/inspect/delete", data={**DELETE, "thread": "none", "form_secret": secret}), 404)
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    told(await writer.post("/inspect/delete", content=b"thread=%ff&form_secret=\xff", headers=form), 400)
+    told(await writer.post("/inspect/delete", content=b"a=1&" * 60, headers=form), 400)
+    told(await writer.post("/inspect/delete", content=b"a" * 70_000, headers=form), 413)
+    assert table_contents() == before
