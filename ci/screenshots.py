@@ -1,6 +1,6 @@
 """The pictures of the inspector in README, made anew: docs/images/.
 
-    ci/mysql run --fast -- .venv/bin/python -m ci.screenshots
+ci/mysql run --fast -- .venv/bin/python -m ci.screenshots
 """
 
 from __future__ import annotations
