@@ -1,6 +1,6 @@
 """The pictures of the inspector in README, made anew: docs/images/.
 
-    ci/mysql run --fast -- .venv/bin/python -m ci.screenshots
+ci/mysql run --fast -- .venv/bin/python -m ci.screenshots
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ async def _fill(config: MySQLConfig, connection: pymysql.Connection[Any]) -> Non
 def _take(
     chromium: Browser, address: str, name: str, scheme: Literal["light", "dark"], open_call: str | None = None
 ) -> None:
-    page = chromium.new_page(viewport={"width": 1280, "height": 960}, color_scheme=scheme)
+    page = chromium.new_page(viewport={"width": 1280, "height": 1100}, color_scheme=scheme)
     page.goto(address)
     if open_call:
         page.locator(".call", has_text=open_call).locator("summary").click()

@@ -14,7 +14,8 @@ import httpx
 import pytest
 
 from ci.support_desk import THREAD, fill, fill_the_rest
-from locus_mysql import CheckpointStore, Database, MySQLBackend
+from locus_mysql import CheckpointStore, Database, MemoryStore, MySQLBackend
+from locus_mysql.memory import HashingEmbedder
 
 from ..conftest import MakeConfig
 from .conftest import OpenClient
@@ -349,6 +350,23 @@ async def test_a_database_that_is_away_has_a_page(open_client: OpenClient) -> No
         response = await client.get(address)
         assert "The database is away" in told(response, 503).text
         assert response.headers["retry-after"]
+
+
+async def test_memories_are_searched_by_meaning_where_there_is_an_embedder(
+    open_client: OpenClient, make_config: MakeConfig
+) -> None:
+    embed = HashingEmbedder(64)
+    async with MemoryStore(make_config(driver="pymysql"), embed=embed, dims=64) as memories:
+        await memories.put(("customers",), "tent", {"text": "Owns a tent."})
+        await memories.put(("customers",), "boat", {"text": "Rows a boat."})
+
+    by_word = told(await open_client().get("/inspect/memories?q=tent"))
+    by_meaning = told(await open_client(embed=embed, dims=64).get("/inspect/memories?q=a tent&way=meaning"))
+
+    assert not [tag for tag, attributes in by_word.elements if attributes.get("name") == "way"]
+    assert [tag for tag, attributes in by_meaning.elements if attributes.get("name") == "way"] == ["select"]
+    found = [link for link in by_meaning.links() if link.startswith("/inspect/memory?")]
+    assert "key=tent" in found[0]
 
 
 async def test_files_beside_the_pages_are_kept_by_browsers(client: httpx.AsyncClient) -> None:
