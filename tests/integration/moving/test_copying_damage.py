@@ -123,3 +123,20 @@ async def test_large_states_are_copied_and_one_beyond_a_packet_is_named(
         assert [one for one, _ in await contents(target, "t")] == ["cp-0", "cp-1", "cp-2", "cp-3", "after"]
         assert "max_allowed_packet" in told[0]
         assert (await copy_threads(files, target)).present == 5
+
+
+async def test_a_source_needs_no_more_than_select(config: MySQLConfig, make_config: MakeConfig, run_sql: Any) -> None:
+    reader = f"r{config.database[-16:]}"
+    run_sql(f"CREATE USER {reader} IDENTIFIED BY 'secret'")
+    try:
+        run_sql(f"GRANT SELECT ON {config.database}.* TO {reader}")
+        async with (
+            MySQLCheckpointer(config) as writer,
+            MySQLCheckpointer(make_config(user=reader, password="secret")) as source,
+            MySQLCheckpointer(make_config(tenant="acme")) as target,
+        ):
+            await save_all(writer, "t", conversation(3))
+            report = await copy_threads(source, target, verify=True)
+            assert (report.copied, report.verified, report.complete) == (3, 3, True)
+    finally:
+        run_sql(f"DROP USER {reader}")
