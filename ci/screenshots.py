@@ -2,7 +2,7 @@
 
 Run it with a server:
 
-    ci/mysql run --fast -- .venv/bin/python -m ci.screenshots
+ci/mysql run --fast -- .venv/bin/python -m ci.screenshots
 """
 
 from __future__ import annotations

@@ -147,6 +147,9 @@ def test_whatever_is_sent_no_answer_tells_of_a_failure(service: str) -> None:
         lines += [b"Content-Length: %d" % len(body)] if body else []
         status, response, said = answered(service, b"\r\n".join([*lines, b"", body]))
         assert status < 500
+        if response.headers["Content-Type"] == "text/html; charset=utf-8":  # a page, or what was asked for one
+            assert b"text/html" in headers.get(b"Accept", b"") or target.partition(b"?")[0] == b"/"
+            return
         assert response.headers["Content-Type"] == "application/json"
         if said:
             error = json.loads(said).get("error")
