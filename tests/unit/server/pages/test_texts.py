@@ -19,7 +19,9 @@ def test_markup_is_text() -> None:
     assert texts.shown("<script>alert('&')</script>") == "&lt;script&gt;alert(&#39;&amp;&#39;)&lt;/script&gt;"
 
 
-@pytest.mark.parametrize("hidden", ["\x00", "\x1b", "\u202e", "\u2066", "\u200b", "\ud800", "\ufeff", "\u2028", "\U000e0041"])
+@pytest.mark.parametrize(
+    "hidden", ["\x00", "\x1b", "\u202e", "\u2066", "\u200b", "\ud800", "\ufeff", "\u2028", "\U000e0041"]
+)
 def test_what_hides_is_marked(hidden: str) -> None:
     told = texts.shown(f"a{hidden}b")
 
