@@ -81,7 +81,7 @@ def test_every_answer_is_as_the_description_says(service: str, mode: GenerationM
 
     with requests.Session() as session:
 
-        @by_chance(200 if mode is GenerationMode.POSITIVE else 40)  # what must be refused takes longer to be thought of
+        @by_chance(150 if mode is GenerationMode.POSITIVE else 30)  # what must be refused takes longer to be thought of
         @given(case=cases(operations, mode))
         def ask(case: Any) -> None:
             response = case.call(base_url=service, session=session)
