@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections import Counter
 from collections.abc import AsyncIterator
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from ...database.arguments import check_thread_id
 from ...errors import LocusMySQLError
 from ...inspection.records import ThreadFamily
-from ..problems import Problem, try_later
+from ..problems import Problem, invalid, try_later
 from ..routing import Authenticate
-from ..services import Services, services_of
+from ..services import Services, services_of, tenant_of
 from .common import families_of, family_of
 from .queries import EventsQuery
 from .rendering import HEADERS
@@ -30,13 +32,16 @@ INTERVAL_S, AWAY_S = 1.0, 5.0
 #: After so many seconds without news a viewer is sent a comment, so that proxies keep the connection.
 QUIET_S = 15.0
 
-#: Viewers at once, of all tenants.
+#: Viewers at once, of all tenants. One tenant may have half of them, so that none can lock the others out.
 VIEWERS = 200
 
 #: After how many milliseconds a browser connects anew.
 RETRY_MS = 3_000
 
 Place = tuple[ThreadFamily, str]
+
+#: What a thread's state is told by: whatever else stands in a request would become a line of the stream.
+_MARKER = re.compile(r"[\x20-\x7e]{0,200}")
 
 
 class Watch:
@@ -94,14 +99,20 @@ class Live:
         """``GET /inspect/events``: a stream of ``changed``, ``away`` and ``back``."""
         query: EventsQuery = request.state.query
         family = family_of(query.family)
-        if family not in await families_of(request):
-            raise Problem(404, "not_found", "There is no such thread.")
-        if sum(watch.viewers.total() for watch in self.watches.values()) >= VIEWERS:
-            raise try_later("busy", "Too many look at threads just now.", seconds=10)
+        thread_id = check_thread_id(query.thread)  # all viewers' threads are asked for together: one must not spoil it
         # A browser that connects anew says what it saw last.
         seen = request.headers.get("last-event-id") or query.seen
+        if not _MARKER.fullmatch(seen):
+            raise invalid("What was seen last is not what an event told.")
+        if family not in await families_of(request):
+            raise Problem(404, "not_found", "There is no such thread.")
+        mine = self.watches.get(tenant_of(request))
+        if sum(watch.viewers.total() for watch in self.watches.values()) >= VIEWERS or (
+            mine is not None and mine.viewers.total() >= VIEWERS // 2
+        ):
+            raise try_later("busy", "Too many look at threads just now.", seconds=10)
         return StreamingResponse(
-            self.stream(request, (family, query.thread), seen), headers=HEADERS, media_type="text/event-stream"
+            self.stream(request, (family, thread_id), seen), headers=HEADERS, media_type="text/event-stream"
         )
 
     async def stream(self, request: Request, place: Place, seen: str) -> AsyncIterator[str]:
@@ -113,7 +124,8 @@ class Live:
             seen: The marker of what the viewer has.
         """
         services = services_of(request)
-        watch = self._joined(services, request.state.caller.tenant, place)
+        tenant = tenant_of(request)
+        watch = self._joined(services, tenant, place)
         away = False
         try:
             yield f"retry: {RETRY_MS}\n\n"
@@ -128,14 +140,19 @@ class Live:
                     text += _event("changed", seen)
                 yield text or ": nothing new\n\n"
                 await self._wait(services, watch, place, seen, away)
-                try:
-                    self.authenticate(request)
-                except Problem:
+                if not self._is_still(request, tenant):
                     yield _event("ended", seen)
                     return
         finally:
             watch.viewers[place] -= 1
             watch.viewers = +watch.viewers
+
+    def _is_still(self, request: Request, tenant: str) -> bool:
+        """Whether the sign-in holds, and is for this tenant: a token may be given to another one."""
+        try:
+            return self.authenticate(request).tenant == tenant
+        except Problem:
+            return False
 
     async def _wait(self, services: Services, watch: Watch, place: Place, seen: str, away: bool) -> None:
         """Wait for news, for the end, or until a comment is due."""

@@ -214,3 +214,48 @@ async def test_the_service_stops_while_somebody_looks(
         with running(create_app(Database(make_config(driver="pymysql")))) as base:
             viewer = await stack.enter_async_context(viewing(base, "one"))
         assert await viewer.next() == "the end"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"thread": ""}, {"thread": "a" * 513}, {"thread": "a\0"}, {"thread": "one", "seen": "1\n\nevent: ended"}],
+    ids=["empty", "long", "NUL", "lines"],
+)
+async def test_what_is_no_thread_and_no_marker_is_refused_and_spoils_nothing_for_others(
+    base: str, store: CheckpointStore, asked: dict[str, str]
+) -> None:
+    async with viewing(base, "one") as viewer, httpx.AsyncClient(base_url=base, timeout=WAIT_S) as client:
+        async with client.stream("GET", EVENTS, params={"family": "dicts", **asked}) as response:
+            assert response.status_code == 400
+        await store.save("one", {"at": 1})
+        assert await viewer.next() == "changed"
+
+
+async def test_a_token_that_is_given_to_another_tenant_ends_the_stream_of_the_first(
+    make_config: MakeConfig, store: CheckpointStore, looks: Looks, tmp_path: Path
+) -> None:
+    ann = new_token("ann", "default", "read")
+    file = tmp_path / "tokens.toml"
+    file.write_text(ann.entry)
+    app = create_app(Database(make_config(driver="pymysql")), tokens=Tokens(path=file))
+    with running(app) as base:
+        async with httpx.AsyncClient(base_url=base, timeout=WAIT_S) as client:
+            signed_in = await client.post("/login", data={"token": ann.secret})
+        cookie = signed_in.headers["set-cookie"].partition(";")[0]
+        async with viewing(base, "one", Cookie=cookie) as viewer:
+            file.write_text(ann.entry.replace('"default"', '"another"'))
+            told, at = "changed", 0
+            while told == "changed":
+                at += 1
+                await store.save("one", {"at": at})
+                told = await viewer.next()
+            assert told == "ended"
+
+
+async def test_one_tenant_cannot_take_the_places_of_all_viewers(
+    base: str, store: CheckpointStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "VIEWERS", 4)
+    async with viewing(base, "one"), viewing(base, "two"), httpx.AsyncClient(base_url=base, timeout=WAIT_S) as client:
+        async with client.stream("GET", EVENTS, params={"family": "dicts", "thread": "one"}) as response:
+            assert response.status_code == 503
