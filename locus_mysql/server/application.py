@@ -62,7 +62,7 @@ def create_app(
     `Database` that the other one closes.
     """
     database, config, owned = share(where, options)
-    services = Services(database, allow_writes=allow_writes, vacuum=vacuum, embed=embed, dims=dims)
+    services = Services(database, config, allow_writes=allow_writes, vacuum=vacuum, embed=embed, dims=dims)
     anyone = Caller("anyone", config.tenant, may_write=True)
     authenticate = by_header(tokens, anyone)
     api = [*health_endpoints(), *locus_endpoints(), *api_endpoints(vacuum=vacuum)]

@@ -7,6 +7,7 @@ from typing import cast
 
 from starlette.requests import Request
 
+from ..config import MySQLConfig, StoreKeywords, StoreOptions
 from ..database.database import Database
 from ..inspection.inspector import Inspector
 from ..integrations.locus.dicts import AgentDictOperations, AgentDicts
@@ -21,6 +22,7 @@ class Services:
 
     Args:
         database: The database.
+        config: The options of its stores; the tenant is each caller's.
         allow_writes: Whether the pages may change anything.
         vacuum: Whether the API may remove old checkpoints.
         embed: Embeds what is looked for in long-term memory by meaning.
@@ -30,6 +32,7 @@ class Services:
     def __init__(
         self,
         database: Database,
+        config: MySQLConfig,
         *,
         allow_writes: bool = False,
         vacuum: bool = False,
@@ -37,6 +40,9 @@ class Services:
         dims: int | None = None,
     ) -> None:
         self.database = database
+        self.config = config
+        given = {name: getattr(config, name) for name in config.model_fields_set & {*StoreOptions.model_fields}}
+        self._options = cast(StoreKeywords, given)
         self.allow_writes = allow_writes
         self.vacuum = vacuum
         self.embed = embed
@@ -46,7 +52,7 @@ class Services:
         #: Families whose tables are known to be there.
         self.families: set[str] = set()
         self.pulse = Pulse(database)
-        self._agents = AgentDictOperations(database.config)
+        self._agents = AgentDictOperations(config)
         self._agents.count_in(database.counters)
         #: By tenant; there are no more of them than tokens.
         self._threads: dict[str, AgentDicts] = {}
@@ -60,15 +66,19 @@ class Services:
 
     def inspector(self, tenant: str) -> Inspector:
         """What looks at all that a tenant keeps."""
-        return Inspector(self.database, embed=self.embed, dims=self.dims, tenant=tenant)
+        return Inspector(self.database, embed=self.embed, dims=self.dims, **self._of(tenant))
 
     def memories(self, tenant: str) -> MemoryStore:
         """The long-term memories of a tenant."""
-        return MemoryStore(self.database, tenant=tenant)
+        return MemoryStore(self.database, **self._of(tenant))
 
     def working(self, tenant: str, session_id: str, session_ttl_seconds: float | None = None) -> WorkingMemory:
         """A session of a tenant; with the time to live that it has if it begins now."""
-        return WorkingMemory(session_id, self.database, session_ttl_seconds=session_ttl_seconds, tenant=tenant)
+        options = self._of(tenant)
+        return WorkingMemory(session_id, self.database, session_ttl_seconds=session_ttl_seconds, **options)
+
+    def _of(self, tenant: str) -> StoreKeywords:
+        return {**self._options, "tenant": tenant}
 
 
 def services_of(request: Request) -> Services:

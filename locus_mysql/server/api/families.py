@@ -33,13 +33,13 @@ async def is_there(request: Request, family: Family) -> bool:
     if await services.database.asynchronous.run(has_own_tables(_schema(services, family))):
         services.families.add(family)
         return True
-    if services.database.config.ddl_mode != "create":
+    if services.config.ddl_mode != "create":
         raise Problem(404, "not_kept", f"This service keeps no {_NAMES[family]}: the database has no tables for it.")
     return False
 
 
 def _schema(services: Services, family: Family) -> Schema:
-    prefix = services.database.config.table_prefix
+    prefix = services.config.table_prefix
     if family == "agents":
         return CheckpointDialect(prefix, "agents").schema
     return MemoryDialect(prefix).schema if family == "memories" else WorkingDialect(prefix).schema

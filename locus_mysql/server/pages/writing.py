@@ -122,7 +122,7 @@ async def delete(request: Request) -> Response:
 
 def config_of(request: Request) -> MySQLConfig:
     """The configuration, for the caller's tenant. Whether there is a full-text index does not matter here."""
-    return services_of(request).database.config.for_store(tenant=tenant_of(request))
+    return services_of(request).config.for_store(tenant=tenant_of(request))
 
 
 async def _copy(request: Request, config: MySQLConfig, family: ThreadFamily, source: str, target: str) -> None:

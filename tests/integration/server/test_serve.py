@@ -379,3 +379,20 @@ async def test_mounted_in_another_application_it_serves_below_its_path(make_conf
                 assert (await http.get("/")).text == "home"
                 assert (await http.get("/agents/memory/nowhere")).json()["error"]["code"] == "not_found"
                 assert (await http.get("/health")).status_code == 404
+
+
+async def test_options_of_a_store_may_stand_beside_a_database(
+    make_config: MakeConfig, run_sql: Any, database: str
+) -> None:
+    async with Database(make_config()) as shared:
+        with running(create_app(shared, table_prefix="other_", tenant="acme")) as url:
+            async with httpx.AsyncClient(base_url=url, timeout=PATIENCE_S) as http:
+                body = {"checkpoint_id": "c", "state": {"messages": []}}
+                saved = await http.post("/threads/t/checkpoints", json={**body, "thread_id": "t"})
+                kept = await http.put("/sessions/s/variables/a", json={"value": 1})
+                listed = await http.get("/threads")
+            assert (saved.status_code, kept.status_code) == (200, 200), (saved.text, kept.text)
+            assert [one["thread_id"] for one in listed.json()["threads"]] == ["t"]
+    tables = {name for (name,) in run_sql(f"SHOW TABLES FROM {database}")}
+    assert {"other_checkpoints", "other_working_entries"} <= tables
+    assert run_sql(f"SELECT tenant FROM {database}.other_threads") == (("acme",),)
