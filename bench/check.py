@@ -14,7 +14,19 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from .gate import copying, inspection, memories, processes, reads, round_trips, storage, timing, wire, working
+from .gate import (
+    copying,
+    inspection,
+    memories,
+    processes,
+    reads,
+    round_trips,
+    server,
+    storage,
+    timing,
+    wire,
+    working,
+)
 from .gate.accepted import Group, Verdict, judge, read_accepted, write_accepted
 from .markdown import markdown_table
 
@@ -31,6 +43,7 @@ MEASUREMENTS: Mapping[str, Callable[[str], dict[str, float]]] = {
     "time": timing.figures,
     "time in other processes": processes.figures,
     "time of working memory": working.times,
+    "server": server.figures,
 }
 
 

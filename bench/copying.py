@@ -1,7 +1,7 @@
 """Copying: threads per second from files and from Redis into the tables, beside reading the source alone.
 
-A thread is a conversation of a real Locus agent with 20 messages to begin with and a checkpoint after each of ten
-turns. "Reading alone" is what Locus' checkpointer takes to list a thread's checkpoints and to load each of them, which
+A thread is a conversation of a real Locus agent with 40 messages to begin with and a checkpoint after each of nine
+more. "Reading alone" is what Locus' checkpointer takes to list a thread's checkpoints and to load each of them, which
 gives neither metadata nor times; "one by one" is that and a save of each to the tables: the loop that one would write.
 Four threads are read, or copied, side by side, by each way. The ways take turns, in an order shuffled anew, into tables
 that are empty each time. Commits are durable on both sides.
@@ -40,7 +40,7 @@ PAGE = "copying"
 
 THREADS, QUICK_THREADS = 40, 8
 ROUNDS, QUICK_ROUNDS = 5, 1
-MESSAGES, CHECKPOINTS = 20, 10
+MESSAGES, CHECKPOINTS = 40, 10
 AT_ONCE = 4
 
 FILES, REDIS, OWN = "files", "Redis", "other tables of this package"
@@ -57,8 +57,6 @@ async def _measure(dsn: str, quick: bool) -> dict[str, Any]:
     threads, rounds = (QUICK_THREADS, QUICK_ROUNDS) if quick else (THREADS, ROUNDS)
     workload = await of_size(MESSAGES)
     states = [workload.begin, *workload.then][:CHECKPOINTS]
-    while len(states) < CHECKPOINTS:
-        states.append(states[-1])
     result: dict[str, Any] = {"missing": {}, "sources": {}, "threads": threads, "checkpoints": len(states)}
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp())

@@ -126,9 +126,8 @@ class Service(Contestant):
 
     async def connect(self, clients: int) -> None:
         """See `Contestant.connect`."""
-        self._connections = [one for one in self._connections if not one.lost]
-        while len(self._connections) < clients:
-            self._connections.append(await Connection.to(self._port, self._token))
+        await self.close()  # the service closes what is idle, on a busy machine just when it is to be used again
+        self._connections = [await Connection.to(self._port, self._token) for _ in range(clients)]
 
     async def save(self, client: int, thread_id: str, checkpoint_id: str, state: Any) -> None:
         """See `Contestant.save`."""
@@ -279,8 +278,8 @@ async def at_once(everyone: Sequence[Contestant], states: Sequence[AgentState], 
         source.shuffle(order)
         for one in order:
             gc.collect()
-            await one.connect(CLIENTS)
             for what in (SAVE, LOAD):
+                await one.connect(CLIENTS)
                 begin = time.perf_counter()
                 times = await asyncio.gather(*(_calls(each, what) for each in conversations[one.name]))
                 if number >= 0:

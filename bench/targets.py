@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from . import copying, graphs, inspection, memories, working
+from . import copying, graphs, inspection, memories, server, working
 from .contestants import BUILT_IN, OURS, OURS_BLOCKING, POSTGRESQL, REDIS
 from .floor import floor_of
 from .markdown import markdown_table
@@ -255,6 +255,24 @@ def _of_working() -> Iterator[Target]:
     yield Target("a session, times what a checkpoint writes", case, "≥", 20, checkpoint_share, working.PAGE)
 
 
+def _of_server() -> Iterator[Target]:
+    """What is wanted of the HTTP service."""
+    for what in (server.SAVE, server.LOAD):
+        yield Target(f"{what}, ms that the service adds", "one client, p50", "≤", 1.5, added(what), server.PAGE)
+        case = f"{server.CLIENTS} clients"
+        yield Target(f"{what}s a second, of direct ones", case, "≥", 0.6, share_of_direct(what), server.PAGE)
+
+
+def added(what: str) -> Callable[[Results], float]:
+    """The most that the service adds to the median of a call, in milliseconds."""
+    return lambda results: server.added(results["server"], what)
+
+
+def share_of_direct(what: str) -> Callable[[Results], float]:
+    """The least share of the direct throughput that the service has."""
+    return lambda results: server.throughput(results["server"], what)
+
+
 def _of_inspection() -> Iterator[Target]:
     """What is wanted of the inspector with a million threads."""
     for name in inspection.PAGES:
@@ -359,6 +377,7 @@ TARGETS: tuple[Target, ...] = (
     *_of_memories(),
     *_of_working(),
     *_of_inspection(),
+    *_of_server(),
     *_of_copying(),
     Target("bytes per known thread", "10,000 threads", "≤", 2048, bytes_per_known_thread),
 )

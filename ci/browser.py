@@ -33,6 +33,9 @@ CHROMIUM = Software(
 PROGRAM = "usr/lib/chromium/chromium-headless-shell"
 PROCESS_S = 120.0
 
+#: Taken where Debian's packages cannot be had: these draw with the fonts of the machine.
+OF_THE_MACHINE = ("chromium", "chromium-headless-shell", "chromium-browser", "google-chrome")
+
 #: What Chromium is started with: as root it has no sandbox, and children of its own are started by name, as what it
 #: would otherwise start is the dynamic loader that it was started with.
 ARGUMENTS = ("--no-sandbox", "--no-zygote", "--disable-gpu", "--disable-dev-shm-usage", "--font-render-hinting=none")
@@ -75,7 +78,10 @@ def chromium(say: Say) -> Path:
             try:
                 fetch(CHROMIUM, destination, make_ready, say)
             except (FetchFailed, OSError) as error:
-                raise BrowserMissing(f"Debian's packages: {error}. {CHOSEN}=/path/to/chromium names one") from None
+                there = next(filter(None, map(shutil.which, OF_THE_MACHINE)), None)
+                if there is None:
+                    raise BrowserMissing(f"Debian's packages: {error}. {CHOSEN}=/path/to/chromium names one") from None
+                return Path(there)
     return program
 
 

@@ -1,6 +1,8 @@
-"""The pictures of the inspector in README, made anew: docs/images/.
+"""The pictures of the inspector in README and its page, made anew in docs/images.
 
-    ci/mysql run --fast -- .venv/bin/python -m ci.screenshots
+Run it with a server:
+
+ci/mysql run --fast -- .venv/bin/python -m ci.screenshots
 """
 
 from __future__ import annotations
@@ -64,15 +66,16 @@ async def _fill(config: MySQLConfig, connection: pymysql.Connection[Any]) -> Non
         await fill_the_rest(database)
     at = datetime.now(UTC).replace(hour=3, minute=12, second=9, microsecond=0, tzinfo=None)
     with connection.cursor() as cursor:
+        cursor.execute(f"USE {SCHEMA}")
         for (thread_id, checkpoint_id), step_s in zip(
             reversed(saved), [*STEPS_S, *range(240, 4000, 400)], strict=False
         ):
             cursor.execute(
-                f"UPDATE {SCHEMA}.locus_checkpoints SET created_at = %s WHERE thread_id = %s AND checkpoint_id = %s",
+                "UPDATE locus_checkpoints SET created_at = %s WHERE thread_id = %s AND checkpoint_id = %s",
                 (at, thread_id, checkpoint_id),
             )
             cursor.execute(
-                f"UPDATE {SCHEMA}.locus_threads SET created_at = LEAST(created_at, %s), "
+                "UPDATE locus_threads SET created_at = LEAST(created_at, %s), "
                 "updated_at = IF(updated_at > NOW() - INTERVAL 1 HOUR, %s, updated_at) WHERE thread_id = %s",
                 (at, at, thread_id),
             )
@@ -82,7 +85,7 @@ async def _fill(config: MySQLConfig, connection: pymysql.Connection[Any]) -> Non
 def _take(
     chromium: Browser, address: str, name: str, scheme: Literal["light", "dark"], open_call: str | None = None
 ) -> None:
-    page = chromium.new_page(viewport={"width": 1280, "height": 960}, color_scheme=scheme)
+    page = chromium.new_page(viewport={"width": 1280, "height": 1100}, color_scheme=scheme)
     page.goto(address)
     if open_call:
         page.locator(".call", has_text=open_call).locator("summary").click()

@@ -12,12 +12,14 @@ from typing import Any
 import pymysql
 
 from locus_mysql import SyncMemoryStore
+from locus_mysql.memories import writing
 from locus_mysql.memories.puts import Put
 
 from ..database import fresh_database
 from ..disk import administrator
 from ..embeddings import clustered
 from ..wire import CountingProxy
+from .housekeeping import no_luck
 from .reads import rows_read
 
 SIZES = (600, 2_400)
@@ -57,6 +59,7 @@ def figures(dsn: str) -> dict[str, float]:
             CountingProxy(own) as proxy,
             administrator(own) as cursor,
             _store(proxy) as warm,
+            no_luck(writing),
         ):
             _fill(warm, size)
             cursor.execute("ANALYZE TABLE locus_memory_items, locus_memory_vectors, locus_memory_codes")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from datetime import datetime
-from random import random
 from typing import cast
 
+from ..database.chance import its_turn
 from ..dialect import Statement
 from ..engine.logs import HOUSEKEEPING, told
 from ..engine.operation import Batch, Operation, Outdated
@@ -213,11 +213,6 @@ class CleaningOperations(OperationsBase):
                 HOUSEKEEPING.debug("A save removed threads that have expired: %d.", len(page.rows))
         except LocusMySQLError as error:
             HOUSEKEEPING.warning("A checkpoint was saved, but the housekeeping after it failed: %s.", told(error))
-
-
-def its_turn(one_in: int) -> bool:
-    """Whether this is the one save in so many that does something for the others as well."""
-    return random() * one_in < 1  # noqa: S311 - spreads work, guards no secret
 
 
 def _age_us(days: float) -> int:

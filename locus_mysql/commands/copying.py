@@ -14,6 +14,7 @@ from ..errors import LocusMySQLError, UsageError
 from ..integrations.sdk import need_locus
 from ..signals import StopRequested, until_stopped
 from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, add_which_threads, options_of, tell
+from .looking.harmless import harmless
 from .progress import Progress
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def _copy(arguments: argparse.Namespace, source: Place, target: Place) -> int:
             at_once=arguments.at_once,
             verify=arguments.verify,
             dry_run=arguments.dry_run,
-            tell=lambda line: progress.tell(hide(line, secrets)),
+            tell=lambda line: progress.tell(harmless(hide(line, secrets))),
             advance=advance,
             report=report,
         )
@@ -126,13 +127,13 @@ def _copy(arguments: argparse.Namespace, source: Place, target: Place) -> int:
             progress.close()
             if report.threads:
                 tell(f"Broken off: {report}\nStart it again, and it goes on where it stopped.")
-            words = hide(str(error), secrets)
+            words = harmless(hide(str(error), secrets))
             if words != str(error):
                 raise UsageError(words) from None
             raise
         except Exception as error:  # whatever a client library raises of a server that is away
             progress.close()
-            raise LocusMySQLError(f"{type(error).__name__}: {hide(str(error), secrets)}") from None
+            raise LocusMySQLError(f"{type(error).__name__}: {harmless(hide(str(error), secrets))}") from None
     if stopped is not None:
         tell(f"Stopped: {report}\nStart it again, and it goes on where it stopped.")
         raise StopRequested(stopped)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import logging
+import logging.config
 import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..config import MySQLConfig
 from ..errors import ConfigError, SetupError
@@ -105,9 +105,7 @@ def serve(arguments: argparse.Namespace) -> int:
                 f"At {arguments.host!r} others can reach the service, so it needs tokens. Make one with "
                 "`python -m locus_mysql token NAME --write >> tokens.toml`, and give --tokens tokens.toml."
             )
-        logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-        logging.getLogger("locus_mysql").setLevel(logging.WARNING if arguments.quiet else logging.INFO)
-        logging.getLogger("uvicorn").setLevel(logging.ERROR)  # else it tells of each malformed request
+        logging.config.dictConfig(_logs("WARNING" if arguments.quiet else "INFO"))
         app = create_app(
             config,
             tokens=tokens,
@@ -149,6 +147,18 @@ def _tokens(file: Path | None) -> Tokens | None:
         return Tokens(path=file)
     text = os.environ.get(TOKENS_VARIABLE)
     return Tokens(text) if text else None
+
+
+def _logs(level: str) -> dict[str, Any]:
+    """What is logged to the standard error; of Uvicorn only errors, as it tells of each malformed request."""
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+        "handlers": {"standard error": {"class": "logging.StreamHandler", "formatter": "line"}},
+        "root": {"handlers": ["standard error"], "level": "WARNING"},
+        "loggers": {"locus_mysql": {"level": level}, "uvicorn": {"level": "ERROR"}},
+    }
 
 
 def _need_server(command: str) -> None:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
 from ..config import MySQLConfig
+from ..database.chance import its_turn
 from ..dialect import Statement
 from ..dialect.memories.dialect import MemoryDialect
 from ..dialect.memories.ranges import Range
 from ..dialect.memories.vectors import VectorRow
 from ..dialect.memories.writing import ItemRow
+from ..engine.logs import HOUSEKEEPING, told
 from ..engine.operation import Batch, Operation, Outdated
-from ..errors import InvalidInput, VersionConflict
+from ..errors import InvalidInput, LocusMySQLError, VersionConflict
 from .namespaces import labels_of
 from .vectors.coding import Coded
 
@@ -69,7 +70,6 @@ class WritingOperations:
     def __init__(self, config: MySQLConfig, sql: MemoryDialect) -> None:
         self.config = config
         self.sql = sql
-        self._writes = itertools.count(1)
 
     def put(self, tenant: str, item: NewItem) -> Operation[int]:
         """Write an item; returns its version. One round trip.
@@ -224,12 +224,19 @@ class WritingOperations:
         return VersionConflict("An item had another version when it was written. Nothing was changed. Read it again.")
 
     def _housekeeping(self, tenant: str) -> Operation[None]:
-        """Now and then: index some text, forget some tokens, remove some of what has expired."""
-        if next(self._writes) % HOUSEKEEPING_EVERY:
+        """Now and then: index some text, forget some tokens, remove some of what has expired.
+
+        The write itself has been carried out by then, so a failure is only logged, and another write does what was not
+        done.
+        """
+        if not its_turn(HOUSEKEEPING_EVERY):
             return
         statements = [self.sql.writing.forget_settled()]
         if self.config.search:
             statements.append(self.sql.writing.index_pending(HOUSEKEEPING_ITEMS, skip_locked=True))
-        yield Batch(tuple(statements), atomic=False)
-        yield from self.sweep(HOUSEKEEPING_ITEMS)
-        yield from self.purge_codes(tenant)
+        try:
+            yield Batch(tuple(statements), atomic=False)
+            yield from self.sweep(HOUSEKEEPING_ITEMS)
+            yield from self.purge_codes(tenant)
+        except LocusMySQLError as error:
+            HOUSEKEEPING.warning("An item was written, but the housekeeping after it failed: %s.", told(error))

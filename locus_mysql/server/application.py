@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from ..config import Keywords, MySQLConfig
 from ..database.database import Database, share
+from ..memories.embedding import EmbedFunction
 from .api.endpoints import api_endpoints
 from .api.openapi import openapi_endpoint
 from .authentication import by_header
@@ -36,6 +37,8 @@ def create_app(
     allow_writes: bool = False,
     vacuum: bool = False,
     inspector: bool = True,
+    embed: EmbedFunction | None = None,
+    dims: int | None = None,
     limits: Limits = Limits(),  # noqa: B008 - frozen
     **options: Unpack[Keywords],
 ) -> Starlette:
@@ -49,6 +52,9 @@ def create_app(
         allow_writes: Whether the inspector may change anything.
         vacuum: Whether the API may remove old checkpoints.
         inspector: Whether there is the inspector.
+        embed: With it the inspector searches long-term memory by meaning, too: takes a list of texts and gives their
+            embeddings, at once or awaited, the same as were stored.
+        dims: The width of its embeddings.
         limits: What is refused.
         options: Options of `MySQLConfig`; with a `Database`, those of a store.
 
@@ -56,7 +62,7 @@ def create_app(
     `Database` that the other one closes.
     """
     database, config, owned = share(where, options)
-    services = Services(database, allow_writes=allow_writes, vacuum=vacuum)
+    services = Services(database, allow_writes=allow_writes, vacuum=vacuum, embed=embed, dims=dims)
     anyone = Caller("anyone", config.tenant, may_write=True)
     authenticate = by_header(tokens, anyone)
     api = [*health_endpoints(), *locus_endpoints(), *api_endpoints(vacuum=vacuum)]

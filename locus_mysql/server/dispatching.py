@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 import time
+import traceback
 from collections.abc import Sequence
 from uuid import uuid4
 
@@ -13,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
+from ..engine.logs import told
 from .bodies import (
     FORM_BYTES,
     ClientGone,
@@ -27,11 +29,12 @@ from .bodies import (
 )
 from .hosts import Hosts
 from .limits import Limits
-from .problems import Problem, explained, not_found, problem_of, try_later
+from .problems import Problem, not_found, problem_of, try_later
 from .routing import Endpoint, Router, segments_of
 from .shares import Share, Shares
 
-#: What was answered: INFO, with the template of the path. Something went wrong inside: ERROR.
+#: What was answered: INFO, with the template of the path. Something went wrong inside, or what is stored is damaged:
+#: ERROR, without what either holds.
 REQUESTS = logging.getLogger("locus_mysql.requests")
 
 #: A request's id that a client may choose: nothing that could break a log or a header.
@@ -89,14 +92,15 @@ class Dispatcher:
 
     async def _answer(self, request: Request, request_id: str) -> Response:
         """The answer, also to what goes wrong."""
-        router: Router | None = None
+        router = self.routers[-1 if "text/html" in request.headers.get("accept", "") else 0]
         try:
             check_head(request)
             self.hosts.check(request)
             segments = segments_of(request.scope)
-            for router in self.routers:
-                found = router.find(request.method, segments)
+            for one in self.routers:
+                found = one.find(request.method, segments)
                 if found is not None:
+                    router = one
                     request.scope["path_params"] = found[1]
                     request.state.endpoint = found[0]
                     return await self._carry_out(request, router, found[0])
@@ -106,8 +110,8 @@ class Dispatcher:
         except Exception as error:
             problem = problem_of(error)
             if problem.status == 500 or problem.code == "not_set_up":
-                REQUESTS.error("Request %s failed.", request_id, exc_info=error)
-            return explained(problem, request_id) if router is None else router.explain(request, problem, request_id)
+                _log_failure(error, problem, request_id)
+            return router.explain(request, problem, request_id)
 
     async def _carry_out(self, request: Request, router: Router, endpoint: Endpoint) -> Response:
         share = Share()
@@ -172,6 +176,12 @@ async def _send_and_close(request: Request, response: Response, send: Send) -> N
         await send({"type": "http.response.body"})
 
     await response(request.scope, request.receive, send_and_drain)
+
+
+def _log_failure(error: Exception, problem: Problem, request_id: str) -> None:
+    """Log what went wrong, without its words, which may quote data; of what nobody expected, also where."""
+    where = "\n" + "".join(traceback.format_tb(error.__traceback__)) if problem.code == "internal_error" else ""
+    REQUESTS.error("Request %s failed: %s.%s", request_id, told(error), where)
 
 
 def _log(request: Request, status: int, began: float) -> None:

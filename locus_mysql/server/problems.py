@@ -17,6 +17,7 @@ from ..errors import (
     CorruptCheckpoint,
     LocusMySQLError,
     NotFound,
+    ReadOnlyServer,
     SetupError,
     StateTooLarge,
     ThreadBusy,
@@ -90,6 +91,8 @@ def problem_of(error: Exception) -> Problem:
         return try_later("thread_busy", str(error), status=409)
     if isinstance(error, Unavailable):
         return try_later("database_unavailable", "The database cannot be reached at the moment. Try again.")
+    if isinstance(error, ReadOnlyServer):
+        return try_later("read_only_database", "The database takes no writes.")
     if isinstance(error, SetupError):  # whose words may name hosts, users and tables
         return try_later("not_set_up", "The service cannot use its database. Its log says why.", seconds=30)
     return Problem(500, "internal_error", "Something went wrong inside. The log has it under this request id.")

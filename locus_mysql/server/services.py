@@ -10,6 +10,7 @@ from starlette.requests import Request
 from ..database.database import Database
 from ..inspection.inspector import Inspector
 from ..integrations.locus.dicts import AgentDictOperations, AgentDicts
+from ..memories.embedding import EmbedFunction
 from ..memories.store import MemoryStore
 from ..working.memory import WorkingMemory
 from .pulse import Pulse
@@ -22,12 +23,24 @@ class Services:
         database: The database.
         allow_writes: Whether the pages may change anything.
         vacuum: Whether the API may remove old checkpoints.
+        embed: Embeds what is looked for in long-term memory by meaning.
+        dims: The width of its embeddings.
     """
 
-    def __init__(self, database: Database, *, allow_writes: bool = False, vacuum: bool = False) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        allow_writes: bool = False,
+        vacuum: bool = False,
+        embed: EmbedFunction | None = None,
+        dims: int | None = None,
+    ) -> None:
         self.database = database
         self.allow_writes = allow_writes
         self.vacuum = vacuum
+        self.embed = embed
+        self.dims = dims
         #: Set when the service is asked to stop: what would go on for ever, such as a stream of events, ends then.
         self.stopping = asyncio.Event()
         #: Families whose tables are known to be there.
@@ -47,7 +60,7 @@ class Services:
 
     def inspector(self, tenant: str) -> Inspector:
         """What looks at all that a tenant keeps."""
-        return Inspector(self.database, tenant=tenant)
+        return Inspector(self.database, embed=self.embed, dims=self.dims, tenant=tenant)
 
     def memories(self, tenant: str) -> MemoryStore:
         """The long-term memories of a tenant."""

@@ -7,10 +7,10 @@ import itertools
 import json
 import os
 from hashlib import sha256
-from random import random
 from typing import cast
 
 from ..config import MySQLConfig
+from ..database.chance import its_turn
 from ..dialect import Statement
 from ..dialect.working.dialect import WorkingDialect
 from ..dialect.working.sessions import Allowed
@@ -321,11 +321,6 @@ class WorkingOperations:
             yield from self.sweep(HOUSEKEEPING_SESSIONS)
         except LocusMySQLError as error:
             HOUSEKEEPING.warning("A session was written to, but the housekeeping after it failed: %s.", told(error))
-
-
-def its_turn(one_in: int) -> bool:
-    """Whether this is the one write in so many that does something for others as well."""
-    return random() * one_in < 1  # noqa: S311 - spreads work, guards no secret
 
 
 def _allowed(call: Call) -> Allowed:

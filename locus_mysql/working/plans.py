@@ -22,7 +22,7 @@ from ..dialect.working.sessions import (
     without_notes,
     without_variables,
 )
-from ..dialect.working.template import NOTE, TASK, VARIABLE, SessionKey
+from ..dialect.working.template import NAMES_LISTED, NOTE, TASK, VARIABLE, SessionKey
 from ..drivers.interface import Result, Row
 from .calls import (
     READS,
@@ -54,6 +54,8 @@ from .calls import (
     Write,
     WriteTask,
 )
+
+_AS_JSON = json.JSONEncoder(ensure_ascii=False).encode
 
 #: The longest likeness that its column holds.
 LIKENESS_BYTES = 32
@@ -136,7 +138,7 @@ class Plans:
         match command:
             case Read(keys):
                 keys = tuple(dict.fromkeys(keys))
-                return Reading(entries.read(key, keys, _json(keys)), _found)
+                return Reading(entries.read(key, keys, _if_many(keys)), _found)
             case ReadAll():
                 return Reading(entries.read_all(key, VARIABLE), _found)
             case ListKeys(pattern):
@@ -164,7 +166,7 @@ class Plans:
                 rows = [EntryRow(v.key, v.value, _short(v.likeness), v.size_bytes, v.ttl_us) for v in variables]
                 size_bytes = sum(row.size_bytes for row in rows)
                 return Writing(
-                    with_variables(names, _json(names), len(names), size_bytes),
+                    with_variables(names, _if_many(names), len(names), size_bytes),
                     entries.put(key, VARIABLE, rows),
                     begins=True,
                     adds=True,
@@ -174,9 +176,9 @@ class Plans:
             case Remove(keys):
                 keys = tuple(dict.fromkeys(keys))
                 return Writing(
-                    with_variables(keys, _json(keys), 0, 0),
-                    (entries.remove(key, VARIABLE, keys, _json(keys)),),
-                    settle=entries.settle_count(key, token, VARIABLE, keys, _json(keys)),
+                    with_variables(keys, _if_many(keys), 0, 0),
+                    (entries.remove(key, VARIABLE, keys, _if_many(keys)),),
+                    settle=entries.settle_count(key, token, VARIABLE, keys, _if_many(keys)),
                     settled_first=True,
                     answer=int_of,
                 )
@@ -293,7 +295,12 @@ def _short(likeness: bytes) -> bytes:
 
 
 def _json(names: Sequence[str]) -> str:
-    return json.dumps(list(names), ensure_ascii=False)
+    return _AS_JSON(list(names))
+
+
+def _if_many(names: Sequence[str]) -> str:
+    """Names as JSON where that is used; to make it takes longer than the rest of a statement of one name."""
+    return _json(names) if len(names) > NAMES_LISTED else ""
 
 
 def _found(rows: Sequence[Row]) -> dict[str, Found]:

@@ -27,7 +27,7 @@ PAGE = """
 WITH RECURSIVE page AS (
   SELECT sized.seq, sized.base_seq
     FROM (SELECT near.seq, near.base_seq, SUM(near.size_bytes) OVER (ORDER BY near.seq) - near.size_bytes AS before_it
-            FROM (SELECT c.seq, c.base_seq, LENGTH(c.payload) AS size_bytes
+            FROM (SELECT c.seq, c.base_seq, c.payload_bytes AS size_bytes
                     FROM {checkpoints} c
                     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
                    WHERE c.tenant = %s AND c.thread_id = %s AND c.seq > %s AND c.checkpoint_id IS NOT NULL AND {LIVE}

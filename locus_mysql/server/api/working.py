@@ -12,6 +12,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ...inspection.records import Page, SessionRow
 from ...working.calls import INT_LEAST, INT_MOST
 from ...working.memory import WorkingMemory
 from ...working.records import TaskState
@@ -21,7 +22,21 @@ from ..problems import not_found
 from ..routing import Endpoint
 from ..services import services_of, tenant_of
 from .families import is_there
-from .models import WITHOUT_NUL, Answer, Body, CheckpointId, Deleted, Gone, Json, Query, Time
+from .models import (
+    WITHOUT_NUL,
+    Answer,
+    Body,
+    CheckpointId,
+    Cursor,
+    Deleted,
+    Gone,
+    Json,
+    Limit,
+    NextCursor,
+    Query,
+    SessionId,
+    Time,
+)
 
 FAMILY: Final = "working"
 
@@ -43,6 +58,35 @@ class BeginsQuery(Query):
             "Left out: it stays until it is ended."
         ),
     ] = None
+
+
+class SessionsQuery(Query):
+    """Which sessions to list."""
+
+    pattern: Annotated[
+        str,
+        Field(max_length=512, description="A glob: * stands for any text, ? for one character, all else for itself."),
+    ] = "*"
+    limit: Limit = 50
+    cursor: Cursor = None
+
+
+class ListedSession(Answer):
+    """A session in a list."""
+
+    session_id: SessionId
+    created_at: Annotated[Time | None, Field(description="When it began, as far as that is known.")]
+    updated_at: Annotated[Time | None, Field(description="When it was last written to, as far as that is known.")]
+    expires_at: Annotated[Time | None, Field(description="When it ends by itself; null if never.")]
+    keys: Annotated[int, Field(ge=0, description="Variables.")]
+    size_bytes: Annotated[int, Field(ge=0, description="Bytes of variables, task state and notes.")]
+
+
+class Sessions(Answer):
+    """Sessions, in the order of their ids."""
+
+    sessions: list[ListedSession]
+    cursor: NextCursor
 
 
 class Session(Answer):
@@ -207,6 +251,27 @@ def _session(request: Request) -> WorkingMemory:
     begins = getattr(request.state, "query", None)
     ttl_seconds = begins.session_ttl_seconds if isinstance(begins, BeginsQuery) else None
     return services_of(request).working(tenant_of(request), request.path_params["session_id"], ttl_seconds)
+
+
+async def list_sessions(request: Request) -> Response:
+    """A page of the caller's sessions."""
+    asked: SessionsQuery = request.state.query
+    inspector = services_of(request).inspector(tenant_of(request))
+    page: Page[SessionRow] = Page([])
+    if await is_there(request, FAMILY):
+        page = await inspector.sessions(limit=asked.limit, cursor=asked.cursor, pattern=asked.pattern)
+    listed = [
+        {
+            "session_id": row.session_id,
+            "created_at": row.created_at,
+            "updated_at": row.updated_at,
+            "expires_at": row.expires_at,
+            "keys": row.variables,
+            "size_bytes": row.size_bytes,
+        }
+        for row in page.items
+    ]
+    return answer({"sessions": listed, "cursor": page.cursor})
 
 
 async def get_session(request: Request) -> Response:
@@ -402,6 +467,7 @@ _VARIABLE = "/sessions/{session_id}/variables/{key}"
 _CHECKPOINT = "/sessions/{session_id}/checkpoints/{checkpoint_id}"
 
 ENDPOINTS = (
+    Endpoint("GET", "/sessions", list_sessions, "read", "List sessions", query=SessionsQuery, answer=Sessions),
     Endpoint("GET", _SESSION, get_session, "read", "Describe a session", answer=Session),
     Endpoint("DELETE", _SESSION, end_session, "write", "End a session, with all that it holds", answer=Gone),
     Endpoint(

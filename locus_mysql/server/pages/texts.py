@@ -19,10 +19,13 @@ FAMILIES: Mapping[str, str] = {
     "current": "Current states",
 }
 
-#: Characters that show nothing and change how what follows is read: controls but tab and the ends of lines, what sets
-#: the direction of text, invisible operators, halves of pairs.
+#: Characters that show nothing and change how what follows is read, or hide a text in a text: controls but tab and the
+#: ends of lines, what sets the direction of text, fillers, invisible operators, tags, halves of pairs. What joins or
+#: parts the letters of a script, and the parts of an emoji, is none.
 _HIDDEN = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
+    "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]"
 )
 
 #: So many of them in a text are told by their names.

@@ -12,7 +12,7 @@ import pytest
 from bench import check, fill
 from bench.conversations import PLAIN
 from bench.disk import administrator
-from bench.gate import inspection, memories, reads, round_trips, storage, timing, wire, working
+from bench.gate import copying, inspection, memories, reads, round_trips, storage, timing, wire, working
 from bench.gate.accepted import Group, judge, read_accepted
 from bench.round_trips import AVERAGE, CALLS
 from locus_mysql.checkpoints import saving
@@ -21,6 +21,7 @@ from locus_mysql.dialect.checkpoints import looking
 from locus_mysql.dialect.working import sessions as of_sessions
 from locus_mysql.dialect.working.template import Named
 from locus_mysql.integrations.locus import operations as locus
+from locus_mysql.integrations.locus.copying import copying as of_copying
 from locus_mysql.memories import nearest
 from locus_mysql.memories.vectors.cache import VectorCache
 from locus_mysql.working import operations as of_working
@@ -189,6 +190,16 @@ def test_an_inspector_that_reads_too_much_fails(server_dsn: str, monkeypatch: py
     assert failures("inspection", lambda: inspection.figures(server_dsn), passes=1) >= {
         "page of threads, the first, 1000 threads",
         "page of threads, deep, 1000 threads",
+    }
+
+
+@pytest.mark.slow
+def test_copying_that_asks_too_much_fails(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert failures("copying", lambda: copying.figures(server_dsn)) == set()
+    monkeypatch.setattr(of_copying, "WRITTEN_AT_ONCE", 5)
+    assert failures("copying", lambda: copying.figures(server_dsn), passes=1) >= {
+        "round trips, copied from files",
+        "round trips, copied to another tenant",
     }
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bench import graphs, growth, inspection, memories, memory, round_trips, scale, working
+from bench import copying, graphs, growth, inspection, memories, memory, round_trips, scale, server, working
 from bench.conversations import COMPACTED, ITERATIONS, PLAIN
 from bench.embeddings import Missing
 from ci.private_servers import ServerMissing
@@ -127,6 +127,41 @@ def test_working_memory_is_measured_on_each_storage(server_dsn: str, monkeypatch
     assert result["at_once"].keys() == result["without_pause"].keys() == measured.keys()
     assert 0 < result["checkpoint_bytes"]["checkpoint"] < result["checkpoint_bytes"]["session"]
     assert "the mirror is away" in working.table(result)
+    assert json.loads(json.dumps(result)) == result
+
+
+@pytest.mark.slow
+def test_copying_is_measured_from_each_source(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object) -> None:
+        raise ServerMissing("the mirror is away")
+
+    monkeypatch.setattr(copying.Redis, "start", missing)
+    monkeypatch.setattr(copying, "QUICK_THREADS", 2)
+    monkeypatch.setattr(copying, "QUICK_ROUNDS", 1)
+    result = copying.measure(server_dsn, quick=True)
+    assert result["sources"].keys() == {copying.FILES, copying.OWN}
+    for ways in result["sources"].values():
+        assert ways.keys() == {*copying.WAYS}
+        assert all(one["threads_per_s"] > 0 and one["processor_ms"] > 0 for one in ways.values())
+    assert "the mirror is away" in copying.table(result)
+    assert json.loads(json.dumps(result)) == result
+
+
+@pytest.mark.slow
+def test_the_service_is_measured_beside_direct_calls(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "QUICK_ROUNDS", 3)
+    monkeypatch.setattr(server, "WARM_UP_ROUNDS", 1)
+    monkeypatch.setattr(server, "CALLS", 2)
+    monkeypatch.setattr(server, "CLIENTS", 2)
+    result = server.measure(server_dsn, quick=True)
+    (case,) = (case for sizes in result["cases"].values() for case in sizes.values())
+    everyone = {server.DIRECT, server.SERVICE, server.DIRECT_LOCUS, server.SERVICE_LOCUS}
+    assert case["alone"].keys() == case["at_once"].keys() == everyone
+    for what in (server.SAVE, server.LOAD):
+        assert all(0 < one[what]["p50"] <= one[what]["p95"] for one in case["alone"].values())
+        assert all(one[what]["per_s"] > 0 for one in case["at_once"].values())
+        assert server.throughput(result, what) > 0
+    assert server.SERVICE_LOCUS in server.table(result)
     assert json.loads(json.dumps(result)) == result
 
 

@@ -11,6 +11,8 @@ from pydantic import BaseModel
 
 from locus_mysql import MySQLConfig, SyncCheckpointStore, SyncMemoryStore
 from locus_mysql.commands import main as cli
+from locus_mysql.dialect import Statement
+from locus_mysql.dialect.memories.writing import WritingStatements
 from locus_mysql.integrations.memu import MemuDatabase
 from locus_mysql.memories import caring, writing
 from locus_mysql.memories.caring import Waste
@@ -161,3 +163,26 @@ def test_tables_of_others_are_not_taken_for_memus(
     assert "memu" not in told
     assert cli.main(["health", "--family", "memu", *dsn]) == 1
     assert "Table 'resources' in database" in capsys.readouterr().err
+
+
+async def test_a_write_now_and_then_removes_what_expired(
+    memories: Any, sql: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await memories.put(HERE, "gone", 1, ttl_s=900)
+    sql("UPDATE locus_memory_items SET expires_at = '2000-01-01'")
+    await memories.put(HERE, "first", 1)
+    assert len(sql("SELECT item_key FROM locus_memory_items")) == 2
+    monkeypatch.setattr(writing, "its_turn", lambda one_in: True)
+    await memories.put(HERE, "second", 1)
+    assert sql("SELECT item_key FROM locus_memory_items ORDER BY item_key") == ((b"first",), (b"second",))
+
+
+async def test_a_write_succeeds_though_the_housekeeping_behind_it_fails(
+    memories: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(writing, "its_turn", lambda one_in: True)
+    monkeypatch.setattr(WritingStatements, "forget_settled", lambda self: Statement("DELETE FROM nowhere"))
+    await memories.put(HERE, "a", 1, if_version=0)
+    await memories.put(HERE, "a", 2, if_version=1)
+    assert (await memories.get_item(HERE, "a")).version == 2
+    assert "the housekeeping after it failed" in caplog.text

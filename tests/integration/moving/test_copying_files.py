@@ -156,7 +156,7 @@ async def test_unreadable_files_are_left_out_and_named_and_all_else_is_copied_ag
         report = await copy_threads(files, target, tell=told.append, verify=True)
         assert (report.copied, report.left_out, report.verified, report.complete) == (3, 3, 3, False)
         assert [one for one, _ in await contents(target, "t")] == ["cp-0", "cp-2", "cp-4"]
-        assert any("'cp-1' of thread 't' was left out: cp-1.json is not readable JSON" in line for line in told)
+        assert any("'cp-1' of thread 't' was left out: 'cp-1.json' is not readable JSON" in line for line in told)
         assert any("'cp-3'" in line and "not a state of this version" in line for line in told)
         again = await copy_threads(files, target)
         assert (again.copied, again.present, again.left_out) == (0, 3, 3)

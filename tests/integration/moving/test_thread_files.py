@@ -359,3 +359,40 @@ def any_states(config: MySQLConfig, make_config: MakeConfig) -> Any:
                 assert repr(loaded) == repr(state)
 
     return lambda states, thread: asyncio.run(move(states, thread))
+
+
+#: Runs a command where Locus is not installed.
+WITHOUT_LOCUS = """
+import sys
+sys.modules["locus"] = None
+from locus_mysql.commands.main import main
+code = main(sys.argv[1:])
+assert not any(name.startswith("locus.") for name in sys.modules)
+sys.exit(code)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.kept_tables("agents", "dicts")
+def test_threads_of_agents_move_where_locus_is_not_installed(
+    filled: MySQLConfig, make_config: MakeConfig, tmp_path: Path
+) -> None:
+    file = tmp_path / "threads.jsonl"
+    for arguments in (["export", str(file)], ["import", str(file), "--tenant", "acme"]):
+        done = subprocess.run(
+            [sys.executable, "-c", WITHOUT_LOCUS, *arguments], capture_output=True, timeout=DEADLINE_S
+        )
+        assert done.returncode == 0, done.stderr
+    with SyncMySQLCheckpointer(filled) as source, SyncMySQLCheckpointer(make_config(tenant="acme")) as target:
+        for thread in ("a", "b/ü:*"):
+            assert target.list_checkpoints(thread) == source.list_checkpoints(thread)
+            assert target.load(thread) == source.load(thread)
+        assert {hit["checkpoint_id"] for hit in target.search("another", 5)} == {"branch"}
+    refused = subprocess.run(
+        [sys.executable, "-c", WITHOUT_LOCUS, "copy", "--from", "memory", "--to", "mysql"],
+        capture_output=True,
+        timeout=DEADLINE_S,
+        text=True,
+    )
+    assert refused.returncode == 1
+    assert "pip install 'locus-mysql[locus]'" in refused.stderr

@@ -9,7 +9,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 #: How long an answer may take, in seconds, on a busy machine.
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 @dataclass

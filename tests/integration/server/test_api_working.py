@@ -114,6 +114,18 @@ async def test_a_session_tells_what_it_holds_and_ends(client: httpx.AsyncClient)
     assert await done(await client.get("/sessions/s")) == empty
 
 
+async def test_sessions_are_listed_in_pages(client: httpx.AsyncClient) -> None:
+    for session in ("a/1", "a/2", "b"):
+        await done(await client.put(f"/sessions/{quote(session, safe='')}/variables/v", json={"value": 1}))
+    first = await done(await client.get("/sessions", params={"limit": 2}))
+    assert [one["session_id"] for one in first["sessions"]] == ["a/1", "a/2"]
+    assert [(one["keys"], one["size_bytes"]) for one in first["sessions"]] == [(1, 2), (1, 2)]
+    rest = await done(await client.get("/sessions", params={"limit": 2, "cursor": first["cursor"]}))
+    assert ([one["session_id"] for one in rest["sessions"]], rest["cursor"]) == (["b"], None)
+    some = await done(await client.get("/sessions", params={"pattern": "*1"}))
+    assert [one["session_id"] for one in some["sessions"]] == ["a/1"]
+
+
 async def test_reading_does_not_prolong_a_session(client: httpx.AsyncClient, run_sql: Any, database: str) -> None:
     params = {"session_ttl_seconds": "3600"}
     await done(await client.put("/sessions/s/variables/v", json={"value": 1}, params=params))
@@ -179,6 +191,7 @@ async def test_bad_input_is_refused_and_nothing_is_written(
 async def test_reading_makes_no_tables(client: httpx.AsyncClient, run_sql: Any, database: str) -> None:
     for path in ("", "/variables", "/keys", "/scratchpad", "/checkpoints", "/variables/v/ttl"):
         await done(await client.get(f"/sessions/s{path}"))
+    assert await done(await client.get("/sessions")) == {"sessions": [], "cursor": None}
     for method, path in (("GET", "/task"), ("GET", "/variables/v"), ("DELETE", ""), ("DELETE", "/variables/v")):
         assert (await client.request(method, f"/sessions/s{path}")).status_code == 404
     assert run_sql(f"SHOW TABLES FROM {database}") == ()

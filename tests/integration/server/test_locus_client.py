@@ -47,7 +47,7 @@ def url(make_config: MakeConfig) -> Iterator[str]:
 
 @pytest.fixture
 async def client(url: str) -> AsyncIterator[HTTPCheckpointer]:
-    async with HTTPCheckpointer(url) as one:
+    async with HTTPCheckpointer(url, timeout=120) as one:
         yield one
 
 
@@ -78,7 +78,7 @@ def heard(model: ScriptedModel) -> list[str | None]:
 async def test_a_second_turn_remembers_the_first(client: HTTPCheckpointer, url: str) -> None:
     await Agent(model=ScriptedModel([text("Hello Ann.")]), checkpointer=client).arun("I am Ann.", thread_id="a/b")
     model = ScriptedModel([text("You are Ann.")])
-    async with HTTPCheckpointer(url) as other:
+    async with HTTPCheckpointer(url, timeout=120) as other:
         result = await Agent(model=model, checkpointer=other).arun("Who am I?", thread_id="a/b")
     assert result.text == "You are Ann."
     assert heard(model) == ["I am Ann.", "Hello Ann.", "Who am I?"]
@@ -196,7 +196,7 @@ async def test_a_save_that_is_repeated_changes_nothing_whatever_came_in_between(
 ) -> None:
     body = {"checkpoint_id": "c", "thread_id": "t", "created_at": "2026-01-01T00:00:00+00:00"}
     body |= {"state": a_state("hello").to_checkpoint(), "metadata": {"b": [1.5, None], "a": {"x": "ü"}}}
-    async with httpx.AsyncClient(base_url=url) as http:
+    async with httpx.AsyncClient(base_url=url, timeout=120) as http:
         first = await http.post("/threads/t/checkpoints", json=body)
         assert (first.status_code, first.json()) == (200, {"checkpoint_id": "c"})
         newer = await client.save(a_state("hello", "more"), "t")
@@ -216,7 +216,7 @@ async def test_a_save_of_something_else_under_the_same_id_takes_its_place(
     other: dict[str, Any], client: HTTPCheckpointer, url: str
 ) -> None:
     body = {"checkpoint_id": "c", "state": {"messages": [], "n": 1}, "metadata": {"k": 1}}
-    async with httpx.AsyncClient(base_url=url) as http:
+    async with httpx.AsyncClient(base_url=url, timeout=120) as http:
         assert (await http.post("/threads/t/checkpoints", json=body)).status_code == 200
         newer = await client.save(a_state("more"), "t")
         assert (await http.post("/threads/t/checkpoints", json={**body, **other})).status_code == 200
@@ -238,7 +238,7 @@ async def test_any_json_comes_back_as_it_went(url: str) -> None:
         "messages": [], "z": 1, "a": [1, 1.0, -0.0, 1e-300, 10**40, True, None, "", "\x00 \x7f \u2028 😀 \ud7ff"],
         "": {"": {"": []}}, "deep": [[[[{"a": [[]]}]]]], "1": {"b": 1, "a": 2},
     }  # fmt: skip
-    async with httpx.AsyncClient(base_url=url) as http:
+    async with httpx.AsyncClient(base_url=url, timeout=120) as http:
         saved = await http.post("/threads/t/checkpoints", json={"checkpoint_id": "c", "state": state})
         assert saved.status_code == 200
         found = (await http.get("/threads/t/checkpoints/c")).json()["state"]

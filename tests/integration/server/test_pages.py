@@ -12,9 +12,14 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 from ci.support_desk import THREAD, fill, fill_the_rest
-from locus_mysql import CheckpointStore, Database, MySQLBackend
+from locus_mysql import CheckpointStore, Database, MemoryStore, MySQLBackend
+from locus_mysql.memory import HashingEmbedder
+from locus_mysql.server.application import create_app
+from locus_mysql.server.tokens import Tokens, new_token
 
 from ..conftest import MakeConfig
 from .conftest import OpenClient
@@ -374,6 +379,23 @@ async def test_a_database_that_is_away_has_a_page(open_client: OpenClient) -> No
         assert response.headers["retry-after"]
 
 
+async def test_memories_are_searched_by_meaning_where_there_is_an_embedder(
+    open_client: OpenClient, make_config: MakeConfig
+) -> None:
+    embed = HashingEmbedder(64)
+    async with MemoryStore(make_config(driver="pymysql"), embed=embed, dims=64) as memories:
+        await memories.put(("customers",), "tent", {"text": "Owns a tent."})
+        await memories.put(("customers",), "boat", {"text": "Rows a boat."})
+
+    by_word = told(await open_client().get("/inspect/memories?q=tent"))
+    by_meaning = told(await open_client(embed=embed, dims=64).get("/inspect/memories?q=a tent&way=meaning"))
+
+    assert not [tag for tag, attributes in by_word.elements if attributes.get("name") == "way"]
+    assert [tag for tag, attributes in by_meaning.elements if attributes.get("name") == "way"] == ["select"]
+    found = [link for link in by_meaning.links() if link.startswith("/inspect/memory?")]
+    assert "key=tent" in found[0]
+
+
 async def test_files_beside_the_pages_are_kept_by_browsers(client: httpx.AsyncClient) -> None:
     page = told(await client.get("/"))
     addresses = {
@@ -404,3 +426,27 @@ async def test_one_tenant_sees_nothing_of_another(open_client: OpenClient, make_
         else:
             page = told(await client.get(address))
             assert not [tag for tag, attributes in page.elements if "data-entry" in attributes], name
+
+
+async def test_links_lead_below_the_path_that_it_is_mounted_under(make_config: MakeConfig) -> None:
+    config = make_config(driver="pymysql")
+    async with CheckpointStore(config) as store:
+        await store.save("a thread", {"messages": [{"role": "user", "content": "hello"}]})
+    token = new_token("ann", config.tenant, "write")
+    async with Database(config) as database:
+        outer = Starlette(routes=[Mount("/memory of agents", create_app(database, tokens=Tokens(token.entry)))])
+        transport = httpx.ASGITransport(outer)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            asked = await client.get("/memory%20of%20agents/?q=a")
+            assert asked.headers["location"].startswith("/memory%20of%20agents/login?next=")
+            form = told(await client.get(asked.headers["location"])).inputs()
+            signed_in = await client.post("/memory%20of%20agents/login", data={**form, "token": token.secret})
+            assert signed_in.headers["location"] == "/memory%20of%20agents/?q=a"
+            page = told(await client.get(signed_in.headers["location"]))
+            assert "a thread" in page.text
+            for tag, attributes in page.elements:
+                for name in ("href", "src", "action"):
+                    address = attributes.get(name) or "#"
+                    assert address.startswith(("/memory%20of%20agents/", "#")), (tag, address)
+            (thread,) = [link for link in page.links() if "thread=" in link]
+            assert "hello" in told(await client.get(thread)).text

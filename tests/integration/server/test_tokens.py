@@ -57,7 +57,7 @@ def url(make_config: MakeConfig, file: Path) -> Iterator[str]:
 
 @pytest.fixture
 async def http(url: str) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=url, timeout=60) as one:
+    async with httpx.AsyncClient(base_url=url, timeout=120) as one:
         yield one
 
 
@@ -67,8 +67,8 @@ def bearer(token: NewToken | str) -> dict[str, str]:
 
 async def test_tenants_see_nothing_of_each_other(url: str, made: dict[str, NewToken]) -> None:
     async with (
-        HTTPCheckpointer(url, headers=bearer(made["ann"])) as ann,
-        HTTPCheckpointer(url, auth=("whoever", made["bob"].secret)) as bob,
+        HTTPCheckpointer(url, timeout=120, headers=bearer(made["ann"])) as ann,
+        HTTPCheckpointer(url, timeout=120, auth=("whoever", made["bob"].secret)) as bob,
     ):
         first = await ann.save(STATE, "t")
         assert await bob.load("t") is None
@@ -85,9 +85,9 @@ async def test_tenants_see_nothing_of_each_other(url: str, made: dict[str, NewTo
 
 
 async def test_a_token_for_reading_writes_nothing(url: str, http: httpx.AsyncClient, made: dict[str, NewToken]) -> None:
-    async with HTTPCheckpointer(url, headers=bearer(made["ann"])) as ann:
+    async with HTTPCheckpointer(url, timeout=120, headers=bearer(made["ann"])) as ann:
         first = await ann.save(STATE, "t")
-    async with HTTPCheckpointer(url, headers=bearer(made["reader"])) as reader:
+    async with HTTPCheckpointer(url, timeout=120, headers=bearer(made["reader"])) as reader:
         assert await reader.load("t") == STATE
         with pytest.raises(httpx.HTTPStatusError, match="403"):
             await reader.save(STATE, "t")

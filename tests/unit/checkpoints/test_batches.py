@@ -19,6 +19,7 @@ from locus_mysql.checkpoints.new import Encoded, NewCheckpoint
 from locus_mysql.checkpoints.operations import CheckpointOperations
 from locus_mysql.checkpoints.rows import rewritten
 from locus_mysql.config import MySQLConfig
+from locus_mysql.database import chance
 from locus_mysql.database.stats import STATES
 from locus_mysql.dialect import Statement
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
@@ -815,9 +816,8 @@ def test_what_a_save_does_for_others_is_left_to_chance(monkeypatch: pytest.Monke
 
 
 def its_turns(monkeypatch: pytest.MonkeyPatch, drawn: float) -> list[int]:
-    monkeypatch.undo()
-    monkeypatch.setattr(cleaning, "random", lambda: drawn)
-    return [one_in for one_in in (1, 2, 32, 64) if cleaning.its_turn(one_in)]
+    monkeypatch.setattr(chance, "random", lambda: drawn)
+    return [one_in for one_in in (1, 2, 32, 64) if chance.its_turn(one_in)]
 
 
 def test_its_turn_comes_once_in_so_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -174,9 +174,9 @@ def give(thread_id: str, listed: Listed) -> Given | Unreadable | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        return Unreadable(listed.checkpoint_id, f"{path.name} cannot be read: {error.strerror}")
+        return Unreadable(listed.checkpoint_id, f"{path.name!r} cannot be read: {error.strerror}")
     except CorruptCheckpoint:
-        return Unreadable(listed.checkpoint_id, f"{path.name} is not readable JSON")
+        return Unreadable(listed.checkpoint_id, f"{path.name!r} is not readable JSON")
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         return Unreadable(listed.checkpoint_id, why_unreadable(error))
     saved_at = time_of(content.get("created_at"))

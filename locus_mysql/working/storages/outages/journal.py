@@ -168,6 +168,11 @@ class Journal:
         """The variables of which something waits."""
         return {entry.key for part in self.parts for entry in part.entries if entry.key is not None}
 
+    @property
+    def kinds(self) -> set[type[Command[Any]]]:
+        """Of which kinds the commands are that wait."""
+        return {type(entry.command) for part in self.parts for entry in part.entries}
+
     def note(self, call: Call, reply: Reply, now_us: int, *, uncertain: bool = False) -> None:
         """Remember a call that another storage carried out.
 

@@ -39,6 +39,7 @@ from ...calls import (
 from ...values import likeness
 from ..interface import Condition
 from .breaker import Admission, Breaker
+from .journal import Journal
 from .lines import Line, Lines
 from .mirror import UNLIMITED, Mirror
 from .replaying import Replaying, now_us
@@ -319,8 +320,7 @@ class Serving:
         """The primary answered after all, but the fallback serves the session by now: it learns of it."""
         yield Wait(line.turn)
         try:
-            waiting = line.journal.keys
-            commands = [kept for command in learned if (kept := _without(command, waiting)) is not None]
+            commands = [kept for command in learned if (kept := _without(command, line.journal)) is not None]
             if line.offline and commands:
                 with contextlib.suppress(*AWAY):
                     line.stood_in = yield from self._tell(call, commands)
@@ -385,8 +385,9 @@ def _size(call: Call) -> tuple[int, int]:
     return entries, size_bytes
 
 
-def _without(command: Command[Any], waiting: set[str]) -> Command[Any] | None:
-    """A command but for variables of which something later waits."""
+def _without(command: Command[Any], journal: Journal) -> Command[Any] | None:
+    """A command but for what something later waits of."""
+    waiting, kinds = journal.keys, journal.kinds
     match command:
         case Write(variables):
             left = tuple(variable for variable in variables if variable.key not in waiting)
@@ -394,8 +395,10 @@ def _without(command: Command[Any], waiting: set[str]) -> Command[Any] | None:
         case Remove(keys):
             kept = tuple(key for key in keys if key not in waiting)
             return Remove(kept) if kept else None
-        case Append():
-            return command
-        case ClearNotes() | WriteTask() | End():
-            return None
+        case WriteTask():
+            return None if WriteTask in kinds else command
+        case ClearNotes():
+            return None if kinds & {Append, ClearNotes} else command
+        case End():
+            return None if kinds else command
     return command

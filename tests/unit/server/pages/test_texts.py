@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from datetime import UTC, datetime, timedelta
 from html import unescape
 from typing import Any
@@ -19,7 +20,9 @@ def test_markup_is_text() -> None:
     assert texts.shown("<script>alert('&')</script>") == "&lt;script&gt;alert(&#39;&amp;&#39;)&lt;/script&gt;"
 
 
-@pytest.mark.parametrize("hidden", ["\x00", "\x1b", "\u202e", "\u2066", "\u200b", "\ud800", "\ufeff", "\u2028"])
+@pytest.mark.parametrize(
+    "hidden", ["\x00", "\x1b", "\u202e", "\u2066", "\u200b", "\ud800", "\ufeff", "\u2028", "\U000e0041"]
+)
 def test_what_hides_is_marked(hidden: str) -> None:
     told = texts.shown(f"a{hidden}b")
 
@@ -32,6 +35,17 @@ def test_other_text_stays_as_it_is(text: str) -> None:
     told = texts.shown(text)
     if "hidden-character" not in told:
         assert unescape(str(told)) == text
+
+
+def test_whatever_obeys_no_eye_is_marked() -> None:
+    joining = {"\u200c", "\u200d"}
+    visible = {"Cf": "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"}
+    egyptian = {chr(code) for code in range(0x13430, 0x13440)}  # which place one hieroglyph by another
+    for code in range(0x110000):
+        one = chr(code)
+        if unicodedata.category(one) in {"Cc", "Cf", "Cs", "Zl", "Zp"} and one not in "\t\n\r":
+            left_alone = one in joining or one in visible["Cf"] or one in egyptian
+            assert ("hidden-character" in texts.shown(one)) != left_alone, hex(code)
 
 
 def test_what_joins_characters_of_a_script_or_an_emoji_is_left_alone() -> None:

@@ -1,0 +1,142 @@
+"""Copies into tables that are damaged or expired, over a line that loses answers, and of states that are huge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from locus.core.messages import Message
+from locus.core.state import AgentState
+from locus.memory.backends.file import FileCheckpointer
+
+from locus_mysql import copy_threads
+from locus_mysql.config import MySQLConfig
+from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
+from locus_mysql.integrations.locus.copying import copying
+from locus_mysql.integrations.locus.copying.own import OwnThread
+
+from ..conftest import MakeConfig
+from ..proxy import WireProxy
+from .conftest import contents, conversation, kept, save_all
+
+pytestmark = pytest.mark.kept_tables("agents")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> FileCheckpointer:
+    return FileCheckpointer(tmp_path / "threads")
+
+
+async def test_a_thread_that_has_expired_in_the_target_begins_anew(
+    files: FileCheckpointer, make_config: MakeConfig, run_sql: Any
+) -> None:
+    await save_all(files, "t", conversation(3))
+    config = make_config(ttl_s=3600)
+    async with MySQLCheckpointer(config) as target:
+        await save_all(target, "t", conversation(5, "Older"), "old")
+        run_sql(f"UPDATE {config.database}.locus_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 HOUR")
+        report = await copy_threads(files, target, verify=True)
+        assert (report.copied, report.verified, report.complete) == (3, 3, True)
+        assert await contents(target, "t") == await contents(files, "t")
+        assert [parent for _, parent, *_ in await kept(config, "t")] == [None, "cp-0", "cp-1"]
+        ((rows,),) = run_sql(f"SELECT COUNT(*) FROM {config.database}.locus_checkpoints")
+        assert rows == 3
+        await target.save(conversation(4)[3], "t", "on")
+        assert len(await target.list_checkpoints("t")) == 4
+
+
+async def test_rows_without_their_threads_row_are_taken_up(
+    files: FileCheckpointer, config: MySQLConfig, run_sql: Any
+) -> None:
+    await save_all(files, "t", conversation(4))
+    async with MySQLCheckpointer(config) as target:
+        await copy_threads(files, target)
+        run_sql(f"DELETE FROM {config.database}.locus_threads")
+        report = await copy_threads(files, target, verify=True)
+        assert report.complete, report
+        assert await contents(target, "t") == await contents(files, "t")
+
+
+async def test_a_damaged_row_in_the_target_is_found_by_verify_and_stops_no_other_thread(
+    files: FileCheckpointer, config: MySQLConfig, run_sql: Any
+) -> None:
+    for thread in ("a", "b"):
+        await save_all(files, thread, conversation(3))
+    async with MySQLCheckpointer(config) as target:
+        await copy_threads(files, target)
+        run_sql(
+            f"UPDATE {config.database}.locus_checkpoints SET payload = 'damage' "
+            "WHERE thread_id = 'a' AND checkpoint_id = 'cp-1'"
+        )
+        told: list[str] = []
+        report = await copy_threads(files, target, verify=True, tell=told.append)
+        assert (report.verified, report.differing) == (5, 1)
+        assert "'cp-1' of thread 'a' differs" in told[0]
+        # As a source, it gives all but that one.
+        back = FileCheckpointer(files.base_dir.parent / "back")
+        report = await copy_threads(target, back, tell=told.append)
+        assert (report.copied, report.left_out, report.failed) == (5, 1, 0)
+
+
+async def test_lost_answers_double_nothing(
+    files: FileCheckpointer, make_config: MakeConfig, proxy: WireProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "WRITTEN_AT_ONCE", 2)
+    for number in range(6):
+        await save_all(files, f"t{number}", conversation(5))
+    config = make_config(driver="asyncmy", host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
+    put, lost = OwnThread.put, 0
+
+    async def losing(self: OwnThread, given: Any, replaced: Any) -> Any:
+        nonlocal lost
+        lost += 1
+        if lost % 2:
+            proxy.drop_after_send()
+        return await put(self, given, replaced)
+
+    monkeypatch.setattr(OwnThread, "put", losing)
+    async with MySQLCheckpointer(config) as target:
+        await target.load("nothing")
+        report = await copy_threads(files, target, at_once=1, verify=True)
+        assert (report.copied, report.verified, report.complete) == (30, 30, True)
+        for number in range(6):
+            assert await contents(target, f"t{number}") == await contents(files, f"t{number}")
+    assert lost >= 18
+
+
+@pytest.mark.slow
+async def test_large_states_are_copied_and_one_beyond_a_packet_is_named(
+    files: FileCheckpointer, make_config: MakeConfig, run_sql: Any
+) -> None:
+    ((limit,),) = run_sql("SELECT @@GLOBAL.max_allowed_packet")
+    state = AgentState(run_id="run")
+    for place in range(4):
+        state = state.with_message(Message.user(f"{place}" * 3_000_000))
+        await files.save(state, "t", f"cp-{place}")
+    await files.save(state.with_message(Message.user("x" * (int(limit) + 1_000))), "t", "beyond")
+    await files.save(state.with_message(Message.user("after")), "t", "after")
+    told: list[str] = []
+    async with MySQLCheckpointer(make_config(search=False, table_prefix="large_", compression="none")) as target:
+        report = await copy_threads(files, target, tell=told.append)
+        assert (report.copied, report.left_out, report.failed) == (5, 1, 0)
+        assert [one for one, _ in await contents(target, "t")] == ["cp-0", "cp-1", "cp-2", "cp-3", "after"]
+        assert "max_allowed_packet" in told[0]
+        assert (await copy_threads(files, target)).present == 5
+
+
+async def test_a_source_needs_no_more_than_select(config: MySQLConfig, make_config: MakeConfig, run_sql: Any) -> None:
+    reader = f"r{config.database[-16:]}"
+    run_sql(f"CREATE USER {reader} IDENTIFIED BY 'secret'")
+    try:
+        run_sql(f"GRANT SELECT ON {config.database}.* TO {reader}")
+        async with (
+            MySQLCheckpointer(config) as writer,
+            MySQLCheckpointer(make_config(user=reader, password="secret")) as source,
+            MySQLCheckpointer(make_config(tenant="acme")) as target,
+        ):
+            await save_all(writer, "t", conversation(3))
+            report = await copy_threads(source, target, verify=True)
+            assert (report.copied, report.verified, report.complete) == (3, 3, True)
+    finally:
+        run_sql(f"DROP USER {reader}")

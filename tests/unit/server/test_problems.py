@@ -1,0 +1,92 @@
+"""What callers are told of errors, and which names requests may be sent to."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from locus_mysql import errors
+from locus_mysql.server.hosts import host_of, is_loopback
+from locus_mysql.server.limits import Limits
+from locus_mysql.server.problems import Problem, explained, problem_of
+from locus_mysql.server.shares import Share, Shares
+
+
+def concrete(kind: type[Exception]) -> list[type[Exception]]:
+    return [kind, *(below for one in kind.__subclasses__() for below in concrete(one))]
+
+
+@pytest.mark.parametrize(
+    "kind", concrete(errors.SetupError) + concrete(errors.Unavailable), ids=lambda one: one.__name__
+)
+def test_what_is_the_operators_is_told_without_its_words(kind: type[Exception]) -> None:
+    problem = problem_of(kind("SELECT secret FROM /etc at db.internal"))
+    assert problem.status == 503
+    assert int(problem.headers["Retry-After"]) > 0
+    assert "secret" not in explained(problem, "r").body.decode()
+
+
+@pytest.mark.parametrize("kind", concrete(errors.UsageError), ids=lambda one: one.__name__)
+def test_what_is_the_callers_is_a_4xx(kind: type[Exception]) -> None:
+    error = kind("keys", 2, 1, "s") if kind is errors.CapacityExceeded else kind("Shorten it.")
+    problem = problem_of(error)
+    assert 400 <= problem.status < 500
+    assert problem.message == str(error)
+
+
+def test_what_nobody_expected_is_told_without_its_words() -> None:
+    problem = problem_of(KeyError("secret"))
+    assert (problem.status, problem.code) == (500, "internal_error")
+    assert "secret" not in explained(problem, "r").body.decode()
+    said = json.loads(explained(Problem(400, "c", 'a "quoted" <b> \n'), "r").body)
+    assert said == {"error": {"code": "c", "message": 'a "quoted" <b> \n', "request_id": "r"}}
+
+
+@pytest.mark.parametrize(
+    ("header", "host"),
+    [
+        ("localhost", "localhost"),
+        ("LOCALHOST:80", "localhost"),
+        ("localhost.", "localhost"),
+        ("[::1]:80", "::1"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("", None),
+        ("a b", None),
+        ("user@localhost", None),
+        ("localhost:80:90", None),
+        ("localhost/evil", None),
+        ("::1", None),
+        ("evil#localhost", None),
+    ],
+)
+def test_the_name_in_a_host_header(header: str, host: str | None) -> None:
+    assert host_of(header) == host
+
+
+def test_only_names_of_this_machine_are_the_loopback_interfaces() -> None:
+    ours = ("localhost", "a.localhost", "127.0.0.1", "127.255.0.1", "::1")
+    others = ("localhost.evil", "evillocalhost", "10.0.0.1", "0.0.0.0", "::", "1", "2130706433", "", "127.0.0.1.evil")
+    assert [name for name in (*ours, *others) if is_loopback(name)] == list(ours)
+
+
+def test_no_caller_gets_more_than_half_and_all_is_given_back() -> None:
+    shares = Shares(4)
+    held = [Share("a"), Share("a"), Share("b"), Share("b")]
+    for one in held:
+        one.take(shares, 1)
+    with pytest.raises(Problem) as of_one:
+        Share("a").take(shares, 1)
+    with pytest.raises(Problem) as of_all:
+        Share("c").take(shares, 1)
+    assert (of_one.value.status, of_all.value.status) == (429, 503)
+    for one in held:
+        one.give_back()
+        one.give_back()
+    assert (shares.taken, dict(shares.taken_by)) == (0, {})
+
+
+@pytest.mark.parametrize("name", ["body_bytes", "requests", "request_s"])
+def test_a_limit_of_nothing_is_refused(name: str) -> None:
+    with pytest.raises(errors.ConfigError, match=name):
+        Limits(**{name: 0})
