@@ -24,7 +24,6 @@ from ..dialect.checkpoints.tables import Kind
 from ..drivers.interface import Row
 from ..engine.operation import Batch, Operation
 from ..errors import CorruptCheckpoint, InvalidInput, SchemaMismatch
-from .conversation import messages_of
 from .cursors import from_cursor, to_cursor
 from .measuring import statistics_of
 from .records import CheckpointRow, Hit, Page, StateView, Statistics, Tagged, ThreadRow, Turn
@@ -196,7 +195,7 @@ class CheckpointThreads:
             state = decode_state_text(encoded.text(), thread_id)
         except CorruptCheckpoint as error:
             return StateView(self.family, thread_id, checkpoint, (), {}, damage=str(error))
-        return StateView(self.family, thread_id, checkpoint, messages_of(state), state)
+        return StateView(self.family, thread_id, checkpoint, (), state)
 
     def turns(self, thread_id: str, limit: int) -> Operation[list[Turn]]:
         """See `ThreadSource.turns`. One round trip, that brings the beginnings of rows."""

@@ -62,6 +62,9 @@ STEP = 50_000
 #: Threads whose newest states a search looks through.
 SEARCHED = 200
 
+#: Words of a search that are looked for; each is looked for in all that those threads hold.
+WORDS = 32
+
 #: States that are read at a time where only numbers of them are wanted.
 STATES_AT_ONCE = 20
 
@@ -197,7 +200,7 @@ class GraphThreads:
         Graphs have no full-text index: what the newest states of the threads saved last hold is looked through, in a
         round trip for every few of them.
         """
-        words = [re.compile(_WORD.format(re.escape(word)), re.IGNORECASE) for word in _words(query)]
+        words = [re.compile(_WORD.format(re.escape(word)), re.IGNORECASE) for word in _words(query)[:WORDS]]
         limit = check_limit(limit)
         if not words or not limit:
             return []
@@ -311,7 +314,7 @@ class GraphThreads:
             damage = str(error)
         if damage is not None:
             damage = f"{damage} Delete the checkpoint if none goes on from it."
-        return StateView(self.family, thread_id, checkpoint, messages_of(state), state, writes, damage)
+        return StateView(self.family, thread_id, checkpoint, (), state, writes, damage)
 
 
 def rebuilt(history: ChannelHistory) -> Any:
@@ -347,7 +350,7 @@ def _words(query: str) -> list[str]:
 
 def _text(view: StateView) -> str:
     """What was said in a state, and all other texts of it."""
-    said = [message.text for message in view.messages]
+    said = [message.text for message in messages_of(view.state)]
     rest = {name: value for name, value in view.state.items() if name != "messages" or not said}
     return "\n".join([*said, *strings_of(rest)])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol, Self, TypeVar, Unpack
 
@@ -21,6 +22,7 @@ from ..memories.embedding import EmbedFunction, Texts, embed_awaited
 from ..memories.searching import Way
 from ..memories.vectors.scoring import Metric
 from .checkpoints import CheckpointThreads
+from .conversation import messages_of
 from .differing import difference
 from .graphs import GraphThreads
 from .memories import Memories
@@ -164,7 +166,11 @@ class Inspector:
             at: Only what was saved by then, a time with a time zone: the newest of these is what the agent knew then.
         """
         source = self._source(family)
-        return await self._run(source, source.state(thread_id, checkpoint_id, namespace, at))
+        view = await self._run(source, source.state(thread_id, checkpoint_id, namespace, at))
+        if view is None:
+            return None
+        # Of very long conversations it takes a while, for which others must not wait.
+        return replace(view, messages=await asyncio.to_thread(messages_of, view.state))
 
     async def differences(
         self, family: ThreadFamily, thread_id: str, before_id: str, after_id: str, *, namespace: str = ""

@@ -57,7 +57,7 @@ class ThreadSource(Protocol):
     def state(
         self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None
     ) -> Operation[StateView | None]:
-        """A state."""
+        """A state, in which no messages are looked for yet, as that may take a while."""
 
     def turns(self, thread_id: str, limit: int) -> Operation[list[Turn]]:
         """What the newest states say in numbers, oldest first."""

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from .callers import Caller
-from .problems import Problem, explained, invalid
+from .problems import Problem, explained, invalid, not_found
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -77,7 +77,7 @@ def segments_of(scope: Any) -> list[str]:
     """The segments of a request's path, each decoded, without what the application is mounted under.
 
     Raises:
-        Problem: One is not percent-encoded UTF-8.
+        Problem: One is not percent-encoded UTF-8, or the path does not begin with a slash.
     """
     raw = scope.get("raw_path")
     text = quote(scope["path"]) if raw is None else raw.partition(b"?")[0].decode("latin-1")
@@ -87,6 +87,8 @@ def segments_of(scope: Any) -> list[str]:
         segments = [unquote(segment, errors="strict") for segment in text.split("/")]
     except UnicodeDecodeError:
         raise invalid("The path is not UTF-8, percent-encoded.") from None
+    if segments[0]:  # no path; what stands before this service may have seen another one in it
+        raise not_found("path")
     return segments[_mounted_under(segments, scope.get("root_path", "")) :]
 
 

@@ -31,6 +31,9 @@ POLICY = "; ".join(
     ]
 )
 
+#: Characters of a value that is written over several lines; a longer one takes too long.
+MOST_INDENTED = 1_000_000
+
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -149,8 +152,11 @@ def wants_data(request: Request) -> bool:
 
 
 def downloaded(value: Mapping[str, Any], name: str) -> Response:
-    """A value as a file of JSON."""
-    text = json.dumps(value, ensure_ascii=False, indent=2)
+    """A value as a file of JSON: over several lines, if it does not get much longer by that."""
+    text = json.dumps(value, ensure_ascii=False)
+    if len(text) <= MOST_INDENTED:
+        indented = texts.pretty(value, 4 * len(text) + 1)
+        text = indented if len(indented) <= 4 * len(text) else text
     quoted = quote(name, safe="")
     return Response(
         text.encode("utf-8", "backslashreplace"),

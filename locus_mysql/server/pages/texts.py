@@ -28,14 +28,23 @@ _HIDDEN = re.compile(
     "\U000e0000-\U000e0fff]"
 )
 
+#: So many of them in a text are told by their names.
+MOST_MARKS = 200
+
+#: Characters of a JSON value that are written over several lines.
+MOST_PRETTY = 200_000
+
 _UNITS = ("kB", "MB", "GB", "TB")
 
 _AGES = ((60, "s"), (60, "min"), (24, "h"), (365, "d"))
 
 
 def shown(value: object) -> Markup:
-    """A stored text, with a mark in place of each character that would hide."""
-    return Markup(_HIDDEN.sub(_mark, str(escape(str(value)))))  # noqa: S704 - what was escaped, and our own marks
+    """A stored text, with a mark in place of each character that would hide; of very many, with a smaller one."""
+    text, count = _HIDDEN.subn(_mark, str(escape(str(value))), MOST_MARKS)
+    if count == MOST_MARKS:  # a mark takes a hundred times as much as what it stands for
+        text = _HIDDEN.sub("\ufffd", text)
+    return Markup(text)  # noqa: S704 - what was escaped, and our own marks
 
 
 def _mark(found: re.Match[str]) -> str:
@@ -106,9 +115,18 @@ def age(value: datetime, now: datetime | None = None) -> str:
     return f"{text} ago" if passed > timedelta() else f"in {text}"
 
 
-def pretty(value: Any) -> str:
-    """A JSON value, over several lines."""
-    return json.dumps(value, ensure_ascii=False, indent=2, default=str)
+def pretty(value: Any, most: int = MOST_PRETTY) -> str:
+    """A JSON value, over several lines; of a large one, the beginning.
+
+    Where a value is deep, its lines are mostly blanks: all of them could take two hundred times as much as the value.
+    """
+    pieces, size = [], 0
+    for piece in json.JSONEncoder(ensure_ascii=False, indent=2, default=str).iterencode(value):
+        pieces.append(piece)
+        size += len(piece)
+        if size >= most:
+            break
+    return "".join(pieces)[:most]
 
 
 def short(value: Any, most: int = 80) -> str:

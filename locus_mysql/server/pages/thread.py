@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -23,6 +24,9 @@ CHECKPOINTS, TURNS, MESSAGES = 100, 100, 200
 
 #: Characters of a message that are shown at once, and of what is unfolded.
 SHOWN, UNFOLDED = 4_000, 200_000
+
+#: Calls of tools that are shown of a message, and messages of a difference.
+CALLS, CHANGES = 50, 500
 
 #: Messages shown before and after one that changed.
 AROUND = 1
@@ -76,33 +80,38 @@ async def thread_page(request: Request) -> Response:
     state = await wanted_state(request)
     markers = await inspector.changed([(family, query.thread)])
     turns = await inspector.states(family, query.thread, TURNS)
-    said = [one for one in conversation(() if state is None else state.messages) if not one.answers]
-    first = max(0, len(said) - MESSAGES) if not query.first else max(0, min(query.first - 1, len(said)))
-    root = tree({} if state is None else state.state, query.find)
     pinned = bool(query.checkpoint or query.at)
-    return page(
-        request,
-        "thread.html",
-        section="threads",
-        query=query,
-        family=family,
-        thread=thread,
-        timeline=timeline(history.items),
-        older=history.cursor,
-        state=state,
-        pinned=pinned,
-        said=said[first : first + MESSAGES],
-        before=first,
-        after=max(0, len(said) - first - MESSAGES),
-        most=MESSAGES,
-        lines=lines_of(turns),
-        root=root,
-        hits=hits(root) if query.find else 0,
-        marker=markers.get((family, query.thread), ""),
-        compared=compared(history.items, state),
-        shown_characters=SHOWN,
-        unfolded_characters=UNFOLDED,
-    )
+
+    def made() -> Response:
+        said = [one for one in conversation(() if state is None else state.messages) if not one.answers]
+        first = max(0, len(said) - MESSAGES) if not query.first else max(0, min(query.first - 1, len(said)))
+        root = tree({} if state is None else state.state, query.find)
+        return page(
+            request,
+            "thread.html",
+            section="threads",
+            query=query,
+            family=family,
+            thread=thread,
+            timeline=timeline(history.items),
+            older=history.cursor,
+            state=state,
+            pinned=pinned,
+            said=said[first : first + MESSAGES],
+            before=first,
+            after=max(0, len(said) - first - MESSAGES),
+            most=MESSAGES,
+            lines=lines_of(turns),
+            root=root,
+            hits=hits(root) if query.find else 0,
+            marker=markers.get((family, query.thread), ""),
+            compared=compared(history.items, state),
+            shown_characters=SHOWN,
+            unfolded_characters=UNFOLDED,
+            most_calls=CALLS,
+        )
+
+    return await asyncio.to_thread(made)  # of a large state it takes a while
 
 
 def compared(rows: Sequence[CheckpointRow], state: StateView | None) -> tuple[str | None, str | None]:
@@ -151,7 +160,7 @@ async def state_file(request: Request) -> Response:
     }
     if found.writes:
         value["writes"] = [asdict(write) for write in found.writes]
-    return downloaded(value, f"{found.thread_id}.{found.checkpoint.checkpoint_id}.json")
+    return await asyncio.to_thread(downloaded, value, f"{found.thread_id}.{found.checkpoint.checkpoint_id}.json")
 
 
 async def difference_page(request: Request) -> Response:
@@ -161,23 +170,30 @@ async def difference_page(request: Request) -> Response:
     family = family_of(query.family)
     thread = await thread_of(request, family, query.thread)
     found = await inspector.differences(family, query.thread, query.before, query.after, namespace=query.namespace)
-    counts = {
-        change: sum(one.change == change for one in found.messages)
-        for change in ("added", "removed", "changed", "same")
-    }
-    return page(
-        request,
-        "difference.html",
-        section="threads",
-        query=query,
-        family=family,
-        thread=thread,
-        found=found,
-        counts=counts,
-        messages=list(found.messages if query.all else around_changes(found.messages)),
-        shown_characters=SHOWN,
-        unfolded_characters=UNFOLDED,
-    )
+
+    def made() -> Response:
+        counts = {
+            change: sum(one.change == change for one in found.messages)
+            for change in ("added", "removed", "changed", "same")
+        }
+        told = list(found.messages if query.all else around_changes(found.messages))
+        return page(
+            request,
+            "difference.html",
+            section="threads",
+            query=query,
+            family=family,
+            thread=thread,
+            found=found,
+            counts=counts,
+            messages=told[:CHANGES],
+            more=len(told) > CHANGES,
+            shown_characters=SHOWN,
+            unfolded_characters=UNFOLDED,
+            most_calls=CALLS,
+        )
+
+    return await asyncio.to_thread(made)
 
 
 def around_changes(changes: Sequence[MessageChange]) -> Iterator[MessageChange | int]:

@@ -293,6 +293,29 @@ async def test_a_message_of_a_megabyte_is_folded(open_client: OpenClient, make_c
     assert len(response.content) < 400_000
 
 
+async def test_what_is_stored_cannot_make_a_page_huge(open_client: OpenClient, make_config: MakeConfig) -> None:
+    deep: Any = [1] * 2_000
+    for _ in range(150):
+        deep = [deep]
+    calls = [{"id": str(at), "name": "look", "arguments": {"at": at}} for at in range(3_000)]
+    async with CheckpointStore(make_config(driver="pymysql")) as store:
+        said = [{"role": "assistant", "content": "\u202e" * 4_000, "tool_calls": calls}]
+        await store.save("huge", {"messages": said, "deep": deep}, checkpoint_id="before")
+        many = [{"role": "user", "content": f"{at}"} for at in range(3_000)]
+        await store.save("huge", {"messages": many, "deep": [*deep, deep]}, checkpoint_id="after")
+
+    client = open_client()
+    of_thread = {"family": "dicts", "thread": "huge"}
+    shown = await client.get("/inspect/thread", params={**of_thread, "checkpoint": "before"})
+    assert "2\u202f950 further calls" in told(shown).text
+    changed = await client.get("/inspect/difference", params={**of_thread, "before": "before", "after": "after"})
+    assert "More messages changed than are shown here." in told(changed).text
+    state = await client.get("/inspect/state.json", params={**of_thread, "checkpoint": "after"})
+    assert state.json()["state"]["messages"] == many
+    for response in (shown, changed, state):
+        assert len(response.content) < 1_000_000
+
+
 async def test_a_long_conversation_has_pages(open_client: OpenClient, make_config: MakeConfig) -> None:
     async with CheckpointStore(make_config(driver="pymysql")) as store:
         await store.save("long", {"messages": [{"role": "user", "content": f"message {at};"} for at in range(450)]})

@@ -256,7 +256,10 @@ async def test_one_tenant_cannot_take_the_places_of_all_viewers(
     base: str, store: CheckpointStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "VIEWERS", 4)
-    client = httpx.AsyncClient(base_url=base, timeout=WAIT_S)
-    asked = client.stream("GET", EVENTS, params={"family": "dicts", "thread": "one"})
-    async with viewing(base, "one"), viewing(base, "two"), client, asked as response:
+    async with (
+        viewing(base, "one"),
+        viewing(base, "two"),
+        httpx.AsyncClient(base_url=base, timeout=WAIT_S) as client,
+        client.stream("GET", EVENTS, params={"family": "dicts", "thread": "one"}) as response,
+    ):
         assert response.status_code == 503

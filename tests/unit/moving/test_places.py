@@ -108,3 +108,13 @@ def test_what_checkpointers_tell_of_a_checkpoint() -> None:
     assert read_about(told, "c") == ({"a": 1}, time)
     assert read_about({"checkpoint_id": "c", "metadata": {}, "updated_at": "2026-01-31T11:00:00"}, "c") == ({}, time)
     assert read_about({"checkpoint_id": "mine", "user": 1}, "c") == ({"checkpoint_id": "mine", "user": 1}, None)
+
+
+@pytest.mark.parametrize("name", ["redis://:pa/ssword@host:1/0", "postgresql://me:pa@ss/word@host/db"])
+def test_a_password_that_should_have_been_percent_encoded_is_not_shown(name: str) -> None:
+    place = Place(name)
+
+    told = hide(f"{place.shown} cannot be reached with {name.partition('//')[2].partition(':')[2]}", place.secrets)
+
+    assert "pa" not in told
+    assert "word" not in told

@@ -53,6 +53,13 @@ def test_what_is_no_percent_encoded_utf_8_is_refused(raw: bytes) -> None:
     assert refused.value.status == 400
 
 
+@pytest.mark.parametrize("raw", [b"x/threads", b"http:/threads", b"*", b"http://localhost/threads"])
+def test_what_is_no_path_leads_nowhere(raw: bytes) -> None:
+    with pytest.raises(Problem) as refused:
+        segments_of(scope(raw))
+    assert refused.value.status == 404
+
+
 def test_the_template_that_names_most_is_meant() -> None:
     two = router("GET /threads/{t}", "GET /threads/checkpoints", "DELETE /threads/{t}")
     found = two.find("GET", ["threads", "checkpoints"])

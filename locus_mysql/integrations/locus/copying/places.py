@@ -224,7 +224,7 @@ def refuse_same(source: CopySource, target: CopyTarget) -> None:
 
 def hide(text: str, secrets: set[str]) -> str:
     """A text without passwords."""
-    text = re.sub(r"//[^/\s]*@", "//***@", text)
+    text = re.sub(r"//\S*@", "//***@", text)  # a password that is not percent-encoded may hold slashes
     for secret in sorted((one for one in secrets if len(one) > 3), key=len, reverse=True):
         text = text.replace(secret, "***")
     return text
@@ -277,5 +277,5 @@ def _is_secret(option: str) -> bool:
 
 def _secrets_in(name: str) -> list[str]:
     """The passwords in a name, as they stand there and as they are meant."""
-    found = re.search(r"//[^/]*?:([^@/]*)@", name)
+    found = re.search(r"//[^/:]*:(.*)@", name)
     return [] if found is None else [found[1], unquote(found[1])]

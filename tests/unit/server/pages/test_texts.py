@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from datetime import UTC, datetime, timedelta
 from html import unescape
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -87,3 +88,24 @@ def test_a_cut_text_loses_nothing(text: str, most: int) -> None:
 
     assert beginning + rest == text
     assert len(beginning) <= most
+
+
+def test_very_many_hidden_characters_take_little_place_and_none_is_left() -> None:
+    told = texts.shown("\u202e\u200b" * 50_000)
+
+    assert len(told) < 150_000
+    assert "\u202e" not in told
+    assert "\u200b" not in told
+    assert "U+202E" in told
+
+
+def test_of_a_deep_value_the_blanks_do_not_take_hundreds_of_times_its_size() -> None:
+    value: Any = [1] * 20_000
+    for _ in range(190):
+        value = [value]
+
+    told = texts.pretty(value)
+
+    assert len(told) == texts.MOST_PRETTY
+    assert texts.pretty(value, 10) == told[:10]
+    assert texts.pretty({"a": [1, "\u00e9"]}) == '{\n  "a": [\n    1,\n    "\u00e9"\n  ]\n}'
