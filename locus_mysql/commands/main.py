@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from .. import __version__
 from ..errors import LocusMySQLError
 from ..signals import StopRequested, stop_signals_raise
-from .arguments import FAILED, Parser
+from .arguments import FAILED, WRONG, Parser, WrongArgument
 from .care import add_health, add_vacuum, health, vacuum
 from .copying import add_copy, add_import_locus, copy, import_locus
 from .imports import (
@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 128 + stop.signum
     except LocusMySQLError as error:
         print(f"locus-mysql: {error}", file=sys.stderr)
-        return FAILED
+        return WRONG if isinstance(error, WrongArgument) else FAILED
 
 
 def _parser() -> argparse.ArgumentParser:
