@@ -8,9 +8,14 @@ import sys
 from importlib.util import find_spec
 from typing import Any, Never
 
-from ..errors import SetupError
+from ..errors import InvalidInput, SetupError
 
-OK, FAILED = 0, 1
+OK, FAILED, WRONG = 0, 1, 2
+
+
+class WrongArgument(InvalidInput):
+    """An argument cannot be understood. The exit code is that of argparse."""
+
 
 _DSN_HELP = (
     "mysql://user:password@host:port/database?option=value. Better in the environment as LOCUS_MYSQL_DSN, where "

@@ -133,7 +133,8 @@ def _copy(arguments: argparse.Namespace, source: Place, target: Place) -> int:
             raise
         except Exception as error:  # whatever a client library raises of a server that is away
             progress.close()
-            raise LocusMySQLError(f"{type(error).__name__}: {harmless(hide(str(error), secrets))}") from None
+            words = harmless(hide(str(error), secrets))
+            raise LocusMySQLError(f"{type(error).__name__}: {words}{_advice(error)}") from None
     if stopped is not None:
         tell(f"Stopped: {report}\nStart it again, and it goes on where it stopped.")
         raise StopRequested(stopped)
@@ -144,8 +145,18 @@ def _copy(arguments: argparse.Namespace, source: Place, target: Place) -> int:
 def _named(given: str | None, variable: str, option: str) -> str:
     name = given or os.environ.get(variable)
     if not name:
-        raise UsageError(f"Say with {option}, or in {variable}, what to copy: {_PLACE_HELP}.")
+        raise UsageError(f"Say with {option}, or in {variable}, where to copy {option.strip('-')}: {_PLACE_HELP}.")
     return name
+
+
+def _advice(error: Exception) -> str:
+    """What to do when an HTTP service lets nobody in; clients raise errors of their own."""
+    if getattr(getattr(error, "response", None), "status_code", None) not in (401, 403):
+        return ""
+    return (
+        "\nThe service wants a token, or one that may do more: http://user:token@host, or, for a token alone, "
+        """--from-option (or --to-option) 'headers={"Authorization": "Bearer …"}'."""
+    )
 
 
 def _options(pairs: Sequence[str]) -> dict[str, Any]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 
 from .. import __version__
-from ..errors import LocusMySQLError
+from ..errors import AuthenticationFailed, LocusMySQLError, Unavailable
 from ..signals import StopRequested, stop_signals_raise
-from .arguments import FAILED, Parser
+from .arguments import FAILED, WRONG, Parser, WrongArgument
 from .care import add_health, add_vacuum, health, vacuum
 from .copying import add_copy, add_import_locus, copy, import_locus
 from .imports import (
@@ -79,8 +80,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except StopRequested as stop:
         return 128 + stop.signum
     except LocusMySQLError as error:
-        print(f"locus-mysql: {error}", file=sys.stderr)
-        return FAILED
+        print(f"locus-mysql: {error}{_hint(error, arguments)}", file=sys.stderr)
+        return WRONG if isinstance(error, WrongArgument) else FAILED
+
+
+def _hint(error: LocusMySQLError, arguments: argparse.Namespace) -> str:
+    """That no server was named, where the one of this machine does not answer, or does not let anybody in."""
+    if not isinstance(error, (Unavailable, AuthenticationFailed)) or getattr(arguments, "dsn", "") is not None:
+        return ""
+    if any(os.environ.get(f"LOCUS_MYSQL_{name}") for name in ("DSN", "HOST", "HOSTS", "PORT", "UNIX_SOCKET")):
+        return ""
+    return " No server was named: set LOCUS_MYSQL_DSN to mysql://user:password@host/database."
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging.config
 import os
+import stat
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -96,6 +97,8 @@ def serve(arguments: argparse.Namespace) -> int:
             raise ConfigError(f"There is no file {file}.")
     if not 0 <= arguments.port <= 65535:
         raise ConfigError("--port must be from 0 to 65535.")
+    if arguments.root_path:
+        arguments.root_path = "/" + arguments.root_path.strip("/") if arguments.root_path.strip("/") else ""
     given = {"body_bytes": arguments.max_body_bytes, "requests": arguments.max_requests}
     limits = Limits(**{name: value for name, value in given.items() if value is not None})
     sockets = bind(arguments.host, arguments.port)
@@ -144,9 +147,19 @@ def _tokens(file: Path | None) -> Tokens | None:
     from ..server.tokens import Tokens
 
     if file is not None:
-        return Tokens(path=file)
+        try:
+            found = Tokens(path=file)
+            others_write = file.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        except (ConfigError, OSError) as error:
+            raise ConfigError(f"--tokens {file}: {error}") from None
+        if others_write and os.name == "posix":
+            tell(f"Other users of this machine may write {file}, and so give themselves tokens: chmod go-w {file}")
+        return found
     text = os.environ.get(TOKENS_VARIABLE)
-    return Tokens(text) if text else None
+    try:
+        return Tokens(text) if text else None
+    except ConfigError as error:
+        raise ConfigError(f"{TOKENS_VARIABLE}, which holds what a file would, not its name: {error}") from None
 
 
 def _logs(level: str) -> dict[str, Any]:

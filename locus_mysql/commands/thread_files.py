@@ -79,7 +79,10 @@ def tables_of(config: MySQLConfig, family: Kind) -> StoreOperations:
 
 
 def _time(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)  # argparse tells of a ValueError
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = datetime.min
     if moment.year < 1000:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} is no date. Write 2026-01-31, or 2026-01-31T15:00+02:00.")
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)

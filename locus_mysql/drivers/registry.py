@@ -45,7 +45,12 @@ def find_driver(name: str) -> Driver:
     library = getattr(driver, "library", None)
     if _LIBRARIES.get(name) == library and not _is_installed(library):
         installed = [other for other, module in _LIBRARIES.items() if _is_installed(module)]
-        advice = f"Installed: {', '.join(installed)}." if installed else "No other driver's is installed either."
+        advice = (
+            f"Installed: {', '.join(installed)}; to use it, say driver={installed[0]!r}, or "
+            f"?driver={installed[0]} in the DSN."
+            if installed
+            else "No other driver's is installed either."
+        )
         raise DriverMissing(
             f"The library of driver {name!r} is not installed. Run pip install 'locus-mysql[{name}]'. {advice}"
         )

@@ -26,6 +26,9 @@ COMPARED_CHARACTERS = 2_000
 #: Of the words, or fields, of two, this share is common if one is the other one changed.
 COMMON_SHARE = 0.5
 
+#: Fields of Locus' states that are sets: their order in JSON is chance, and another one in each process.
+SETS = ("tool_loop_read_only_tools", "terminal_tools")
+
 _WORDS = re.compile(r"\w+")
 _PLAIN_KEY = re.compile(r"[^\W\d][\w-]*")
 
@@ -34,7 +37,7 @@ def difference(before: StateView, after: StateView) -> Difference:
     """What changed from one state of a thread to another one."""
     fields: list[FieldChange] = []
     cut = False
-    for change in field_changes(_without_messages(before.state), _without_messages(after.state)):
+    for change in field_changes(_compared(before.state), _compared(after.state)):
         if cut := len(fields) == FIELDS_LIMIT:
             break
         fields.append(change)
@@ -147,10 +150,15 @@ def _under(path: str, name: str) -> str:
     return f"{path}[{key_of(name)}]"
 
 
-def _without_messages(state: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A state without its conversation."""
+def _compared(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A state without its conversation, its sets in order."""
     place = place_of_messages(state)
-    return state if place is None else _without(state, place)
+    fields = state if place is None else _without(state, place)
+    return {**fields, **{name: sorted(fields[name]) for name in SETS if _is_of_texts(fields.get(name))}}
+
+
+def _is_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def _without(state: Mapping[str, Any], place: Sequence[str]) -> Mapping[str, Any]:

@@ -141,7 +141,10 @@ def parsed(model: type[M], given: object, what: str) -> M:
     except ValidationError as error:
         problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
         place = ".".join(str(part)[:50] for part in problem["loc"])
-        raise invalid(f"{what}{f', {place}' if place else ''}: {problem['msg']}.") from None
+        known = ""
+        if problem["type"] == "extra_forbidden" and len(problem["loc"]) == 1:
+            known = f" Known are: {', '.join(sorted(model.model_fields))}."
+        raise invalid(f"{what}{f', {place}' if place else ''}: {problem['msg']}.{known}") from None
 
 
 def query_of(request: Request, lists: Collection[str] = ()) -> dict[str, Any]:

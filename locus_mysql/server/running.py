@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import math
 import signal
@@ -156,7 +157,9 @@ def bind(host: str, port: int) -> list[socket.socket]:
         for bound in sockets:
             bound.close()
         reason = error.strerror if isinstance(error, OSError) else "this is no host and port"
-        raise ConfigError(f"The service cannot listen at {host!r:.100}, port {port}: {reason}.") from None
+        taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        advice = " Stop what listens there, or give another --port; 0 takes a free one." if taken else ""
+        raise ConfigError(f"The service cannot listen at {host!r:.100}, port {port}: {reason}.{advice}") from None
     return sockets
 
 

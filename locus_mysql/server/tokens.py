@@ -111,7 +111,7 @@ class Tokens:
         self._stamp: tuple[int, ...] | None = None
         self._entries: Sequence[TokenEntry] = ()
         if text is not None:
-            self._entries = entries_of(text, "The tokens in the environment")
+            self._entries = entries_of(text, "The text of tokens")
         else:
             self._read()
 
@@ -152,7 +152,7 @@ class Tokens:
             text = self.path.read_text(encoding="utf-8")
         except OSError as error:
             self._stamp = None
-            raise ConfigError(f"The file of tokens: {error.strerror or 'it cannot be read'}.") from None
+            raise ConfigError(f"The file of tokens: {error.strerror or 'it cannot be read'}. {_ADVICE}") from None
         except UnicodeDecodeError:
             raise ConfigError("The file of tokens is not UTF-8.") from None
         self._entries = entries_of(text, "The file of tokens")

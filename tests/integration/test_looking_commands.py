@@ -251,6 +251,25 @@ def test_trouble_with_a_difference_is_2(arguments: tuple[str, ...], checkpoints:
     assert err.startswith("locus-mysql: ")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("threads", "--min-size", "10XB"),
+        ("threads", "--since", "yesterday"),
+        ("threads", "--metadata", "user"),
+        ("threads", "--cursor", "x"),
+        ("show", "support/42", "--at", "25:99"),
+        ("stats", "--tz", "Mars/Base"),
+    ],
+)
+def test_an_argument_that_cannot_be_understood_is_2(
+    arguments: tuple[str, ...], checkpoints: list[str], run: Run
+) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, ""), err
+    assert err.startswith("locus-mysql: ")
+
+
 def test_a_history_tells_what_each_checkpoint_follows(config: MySQLConfig, run: Run) -> None:
     with SyncMySQLCheckpointSaver(config) as saver:
         for number, parent in (("1", None), ("2", "1"), ("3", "1")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import subprocess
 import sys
@@ -10,12 +11,14 @@ import pytest
 
 from locus_mysql.commands import arguments
 from locus_mysql.commands import main as cli
+from locus_mysql.commands.care import add_health
 from locus_mysql.development.demo.display import Screen, size
+from locus_mysql.errors import Unavailable
 
 
 @pytest.fixture(autouse=True)
 def no_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("DSN", "TABLE_PREFIX", "SEARCH", "SEARCH_PARSER", "DRIVER", "PASSWORD"):
+    for name in ("DSN", "HOST", "TABLE_PREFIX", "SEARCH", "SEARCH_PARSER", "DRIVER", "PASSWORD"):
         monkeypatch.delenv(f"LOCUS_MYSQL_{name}", raising=False)
 
 
@@ -126,6 +129,22 @@ def test_commands_that_need_langgraph_say_so(
     monkeypatch.setattr(arguments, "find_spec", without_langgraph)
     assert cli.main([*command, "--dsn", "mysql://root@127.0.0.1:1/app"]) == 1
     assert "pip install 'locus-mysql[langgraph]'" in capsys.readouterr().err
+
+
+def test_where_no_server_was_named_the_error_says_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(_: argparse.Namespace) -> int:
+        raise Unavailable("No answer.")
+
+    monkeypatch.setitem(cli.COMMANDS, "health", (away, add_health, "say"))
+    assert cli.main(["health"]) == 1
+    assert "No answer. No server was named: set LOCUS_MYSQL_DSN" in capsys.readouterr().err
+    assert cli.main(["health", "--dsn", "mysql://there/app"]) == 1
+    assert capsys.readouterr().err == "locus-mysql: No answer.\n"
+    monkeypatch.setenv("LOCUS_MYSQL_DSN", "mysql://there/app")
+    assert cli.main(["health"]) == 1
+    assert capsys.readouterr().err == "locus-mysql: No answer.\n"
 
 
 def test_the_module_runs_and_its_help_names_every_command() -> None:

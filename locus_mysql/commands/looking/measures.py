@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from ...errors import InvalidInput
+from ..arguments import WrongArgument
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _AGO = re.compile(r"(?:[0-9]+[smhdw])+")
@@ -21,7 +21,7 @@ def zone_of(name: str) -> tzinfo | None:
     """A time zone by its name; None for that of this machine.
 
     Raises:
-        InvalidInput: There is none of this name.
+        WrongArgument: There is none of this name.
     """
     if name.casefold() == "utc":
         return UTC
@@ -30,7 +30,7 @@ def zone_of(name: str) -> tzinfo | None:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InvalidInput(
+        raise WrongArgument(
             f"There is no time zone {name!r:.60}. Give UTC, local, or a name such as Europe/Berlin."
         ) from None
 
@@ -44,7 +44,7 @@ def moment_of(text: str, now: datetime, zone: tzinfo | None) -> datetime:
         zone: Where a time is meant that tells no zone.
 
     Raises:
-        InvalidInput: It cannot be understood.
+        WrongArgument: It cannot be understood.
     """
     text = text.strip()
     if _AGO.fullmatch(text):
@@ -60,7 +60,7 @@ def moment_of(text: str, now: datetime, zone: tzinfo | None) -> datetime:
         found = datetime.fromisoformat(text)
         return (found if found.tzinfo else _in_zone(found, zone)).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise InvalidInput(f"The time {text[:60]!r} cannot be understood. Write {TIME_HELP}.") from None
+        raise WrongArgument(f"The time {text[:60]!r} cannot be understood. Write {TIME_HELP}.") from None
 
 
 def told_time(moment: datetime, zone: tzinfo | None) -> str:
@@ -98,11 +98,11 @@ def size_of(text: str) -> int:
     """The bytes that a text such as ``10KB`` tells.
 
     Raises:
-        InvalidInput: It cannot be understood.
+        WrongArgument: It cannot be understood.
     """
     found = _SIZE.fullmatch(text.strip())
     if found is None:
-        raise InvalidInput(f"The size {text[:60]!r} cannot be understood. Write bytes, or such as 10KB, 1.5MB, 2GB.")
+        raise WrongArgument(f"The size {text[:60]!r} cannot be understood. Write bytes, or such as 10KB, 1.5MB, 2GB.")
     number, unit = found.groups()
     return int(float(number) * 1_000 ** _POWERS[unit.casefold()])
 
@@ -111,7 +111,7 @@ def _before(now: datetime, seconds: int, text: str) -> datetime:
     try:
         return now - timedelta(seconds=seconds)
     except OverflowError:
-        raise InvalidInput(f"{text[:60]} ago is before all times. Write a smaller age.") from None
+        raise WrongArgument(f"{text[:60]} ago is before all times. Write a smaller age.") from None
 
 
 def _in_zone(naive: datetime, zone: tzinfo | None) -> datetime:

@@ -6,10 +6,9 @@ import argparse
 import json
 from typing import Any
 
-from ...errors import UsageError
 from ...inspection.inspector import Inspector
 from ...inspection.records import Page, ThreadRow
-from ..arguments import FAILED, OK, tell
+from ..arguments import FAILED, OK, WrongArgument, tell
 from .looking import PAGE, ROOM_FOR_TIMES, Clock, add_looking, families_of, look
 from .measures import TIME_HELP, size_of, told_size
 from .screen import Column, Said, Screen, write_json
@@ -32,7 +31,7 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
 def threads(arguments: argparse.Namespace) -> int:
     """List threads, newest first; 1 if there are none."""
     if arguments.cursor is not None and arguments.family is None:
-        raise UsageError("A cursor is of one family; give the --family that it came with.")
+        raise WrongArgument("A cursor is of one family; give the --family that it came with.")
     clock = Clock(arguments)
     wanted: dict[str, Any] = {
         "pattern": arguments.pattern,
@@ -75,11 +74,11 @@ def pair_of(text: str) -> tuple[str, Any]:
     """Key and value of an argument; a value that is JSON as that, any other as text.
 
     Raises:
-        UsageError: It has no ``=``.
+        WrongArgument: It has no ``=``.
     """
     key, given, value = text.partition("=")
     if not given:
-        raise UsageError(f"Metadata is given as KEY=VALUE, not {text[:80]!r}.")
+        raise WrongArgument(f"Metadata is given as KEY=VALUE, not {text[:80]!r}.")
     try:
         return key, json.loads(value)
     except (ValueError, RecursionError):

@@ -31,6 +31,7 @@ from locus_mysql.commands import main as cli
 from locus_mysql.commands import serving
 from locus_mysql.server.application import create_app
 from locus_mysql.server.limits import Limits
+from locus_mysql.server.tokens import new_token
 
 from ..conftest import MakeConfig
 from ..connecting import connect
@@ -264,6 +265,38 @@ def test_what_cannot_be_served_is_told_before_the_start(
     refused = MySQLConfig(dsn=dsn).model_copy(update={"database": "no_such_database_here"})
     assert cli.main(["serve", "--dsn", dsn_of(refused), "--port", "0"]) == 1
     assert "no_such_database_here" in capsys.readouterr().err
+
+
+def test_tokens_that_cannot_be_had_are_told_with_what_makes_one(
+    dsn: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    missing = str(tmp_path / "none.toml")
+    assert cli.main(["serve", "--dsn", dsn, "--port", "0", "--tokens", missing]) == 1
+    told = capsys.readouterr().err
+    assert f"--tokens {missing}: " in told
+    assert "`python -m locus_mysql token`" in told
+    monkeypatch.setenv(serving.TOKENS_VARIABLE, "tokens.toml")
+    assert cli.main(["serve", "--dsn", dsn, "--port", "0"]) == 1
+    assert f"{serving.TOKENS_VARIABLE}, which holds what a file would" in capsys.readouterr().err
+
+
+def test_a_file_of_tokens_that_others_may_write_is_told_of(
+    dsn: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "tokens.toml"
+    file.write_text(new_token("ann", "acme", "read").entry)
+    for mode, is_told in ((0o666, True), (0o620, True), (0o644, False)):
+        file.chmod(mode)
+        assert cli.main(["serve", "--dsn", dsn, "--port", "70000", "--tokens", str(file)]) == 1
+        assert ("chmod go-w" in capsys.readouterr().err) == is_told
+
+
+@pytest.mark.slow
+def test_the_root_path_may_be_given_with_slashes_or_without(dsn: str) -> None:
+    for given in ("memory", "/memory/"):
+        with serving_at(dsn, "--root-path", given) as service:
+            assert service.url.endswith("/memory")
+            assert service.stop(signal.SIGTERM) == 0
 
 
 @pytest.mark.parametrize("command", [["serve"], ["token", "ann"]])

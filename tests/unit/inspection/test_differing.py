@@ -8,10 +8,11 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from locus.core.state import AgentState
 
 from locus_mysql.inspection.aligning import common, key_of, pairs
 from locus_mysql.inspection.conversation import messages_of
-from locus_mysql.inspection.differing import FIELDS_LIMIT, difference, field_changes, message_changes
+from locus_mysql.inspection.differing import FIELDS_LIMIT, SETS, difference, field_changes, message_changes
 from locus_mysql.inspection.records import CheckpointRow, Difference, StateView
 
 from .test_conversation import JSON
@@ -173,3 +174,16 @@ def test_messages_of_any_form_can_be_compared(before: list[Any], after: list[Any
     changes = message_changes(one, other)
     assert [change.before for change in changes if change.before] == list(one)
     assert [change.after for change in changes if change.after] == list(other)
+
+
+def test_the_sets_of_locus_have_no_order() -> None:
+    before = {"messages": said("a"), "terminal_tools": ["done", "submit", "finish"], "list": [1, 2]}
+    after = {"messages": said("a"), "terminal_tools": ["submit", "finish", "done"], "list": [2, 1]}
+    assert {change.path.partition("[")[0] for change in between(before, after).fields} == {"list"}
+    more = between(before, {**after, "list": [1, 2], "terminal_tools": ["submit", "stop", "finish", "done"]}).fields
+    assert [(change.change, change.after) for change in more] == [("added", "stop")]
+
+
+def test_the_sets_of_locus_are_its_sets() -> None:
+    fields = AgentState.model_fields
+    assert sorted(SETS) == sorted(name for name in fields if "set[" in str(fields[name].annotation))

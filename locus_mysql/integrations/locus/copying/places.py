@@ -128,9 +128,8 @@ class Place:
             return get_checkpointer(self.name, **self.options)
         if _FACTORY.fullmatch(self.name):
             return self._by_factory(kind, rest)
-        names = ", ".join(sorted({*list_checkpointers(), "builtin-mysql"}))
         raise UsageError(
-            f"{self.shown!r} is no place for threads. Give one of {names}, with a colon and what it is to be opened "
+            f"{self.shown!r} is no place for threads. Give one of {_names()}, with a colon and what it is to be opened "
             "with behind it, or a function as package.module:function."
         )
 
@@ -146,7 +145,10 @@ class Place:
         try:
             factory = getattr(importlib.import_module(module), function)
         except (ImportError, AttributeError) as error:
-            raise UsageError(f"{self.name!r} cannot be imported: {error}") from None
+            raise UsageError(
+                f"{self.name!r} cannot be imported: {error}. It was taken for package.module:function, as it begins "
+                f"with none of {_names()}."
+            ) from None
         return factory(**self.options)
 
 
@@ -279,3 +281,8 @@ def _secrets_in(name: str) -> list[str]:
     """The passwords in a name, as they stand there and as they are meant."""
     found = re.search(r"//[^/:]*:(.*)@", name)
     return [] if found is None else [found[1], unquote(found[1])]
+
+
+def _names() -> str:
+    """What Locus opens by a name."""
+    return ", ".join(sorted({*list_checkpointers(), "builtin-mysql"}))
