@@ -227,8 +227,8 @@ class Inspector:
         """How much there is of a family, and how it grows.
 
         Exact up to some thousand threads; of more, all are counted, and the rest is estimated from a sample, as
-        ``sampled`` tells. It takes about a second for a million threads, and reads no payloads but the beginnings of a
-        few hundred.
+        ``sampled`` tells. It takes one to two seconds for a million threads, and reads no payloads but the
+        beginnings of a few hundred.
         """
         source = self._source(family)
         return await self._run(source, source.statistics())
