@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import gc
+import signal
+import threading
 
 from hypothesis import HealthCheck, Phase, settings
 
 from .thoroughness import FULL
+
+# A run in the background, or under nohup, inherits that these are ignored, and so would all that tests start. With a
+# handler that does nothing they are ignored here as before, and mean to other programs what they mean to a user's.
+for signum in (signal.SIGINT, signal.SIGHUP):
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signum) is signal.SIG_IGN:
+        signal.signal(signum, lambda *_: None)
 
 # How long an example takes tells of the machine, which may have other work.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
