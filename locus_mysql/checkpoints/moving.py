@@ -22,7 +22,7 @@ from .coding.delta import Delta, Lineage, encode_delta, extend
 from .coding.digests import HashedLogs, hash_logs
 from .new import NewCheckpoint
 from .records import metadata_of
-from .rows import as_sql_time, assemble_rows, aware, chain_of
+from .rows import as_sql_time, assemble_rows, aware, chain_of, row_of
 from .saving import SavingOperations
 
 #: What one transaction writes at most, unless one state is larger by itself.
@@ -286,7 +286,7 @@ class ThreadWriter:
         """The row of a checkpoint that will stand behind those."""
         operations, new = self._operations, wanted.new
         checkpoint_id = check_checkpoint_id(new.checkpoint_id)
-        metadata, metadata_keys = encode_metadata(new.metadata)
+        metadata = encode_metadata(new.metadata)
         parent_id = wanted.parent_id if wanted.knows_parent else self._last(before, removed)
         lineage = yield from self._lineage(parent_id, removed)
         encoded = new.encode(None).state
@@ -300,20 +300,8 @@ class ThreadWriter:
             provisional=new.provisional,
             compression=operations.config.compression,
         )
-        text, continues = new.search_text(delta) if operations.config.search and not new.provisional else ("", False)
         seq = before[-1].seq + 1 if before else self.standing.last_seq + 1
-        row = NewRow(
-            checkpoint_id=checkpoint_id,
-            token=token,
-            payload=delta.payload,
-            parent_seq=delta.parent.seq if delta.parent else None,
-            continues=continues,
-            provisional=new.provisional,
-            metadata=metadata,
-            metadata_keys=metadata_keys,
-            search_text=text or None,
-            oldest_at=new.oldest_at,
-        )
+        row = row_of(new, checkpoint_id, token, delta, metadata, search=operations.config.search)
         self._hashed = hashed
         self._lineages[checkpoint_id] = extend(lineage, delta, seq, token, provisional=new.provisional)
         return _Placed(row, seq, delta, wanted.created_at, parent_id if lineage else None)

@@ -11,7 +11,7 @@ from ..dialect.checkpoints.maintenance import PlacedRow
 from ..dialect.checkpoints.saving import NewRow
 from ..drivers.interface import Row
 from .coding.codec import EncodedState
-from .coding.delta import Held, Lineage, NotHeld, StoredRow, assemble, encode_delta, extend
+from .coding.delta import Delta, Held, Lineage, NotHeld, StoredRow, assemble, encode_delta, extend
 from .coding.digests import hash_logs
 from .new import NewCheckpoint
 
@@ -101,6 +101,40 @@ def rewritten(
         base_seq = seq if delta.base is None else delta.base.seq
         placed.append(PlacedRow(values, seq, base_seq, as_sql_time(aware(created_at))))
     return placed
+
+
+def row_of(
+    new: NewCheckpoint,
+    checkpoint_id: str,
+    token: bytes,
+    delta: Delta,
+    metadata: tuple[str | None, str | None],
+    *,
+    search: bool,
+) -> NewRow:
+    """The row of a new checkpoint, with the text that it adds, if text is indexed.
+
+    Args:
+        new: What is saved.
+        checkpoint_id: Its id.
+        token: The token of its row.
+        delta: Its state, as it is stored.
+        metadata: Its metadata as text, and the keys by which it is found.
+        search: Whether text is indexed.
+    """
+    text, continues = new.search_text(delta) if search and not new.provisional else ("", False)
+    return NewRow(
+        checkpoint_id=checkpoint_id,
+        token=token,
+        payload=delta.payload,
+        parent_seq=delta.parent.seq if delta.parent else None,
+        continues=continues,
+        provisional=new.provisional,
+        metadata=metadata[0],
+        metadata_keys=metadata[1],
+        search_text=text or None,
+        oldest_at=new.oldest_at,
+    )
 
 
 def aware(value: object) -> datetime:

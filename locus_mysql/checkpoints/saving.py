@@ -24,7 +24,7 @@ from .coding.digests import hash_logs
 from .conditions import NO_CHECKPOINT, NOTHING_EXPECTED, Condition
 from .memory import KeptState, Snapshot, ThreadKey
 from .new import NewCheckpoint
-from .rows import assemble_rows, rows_since
+from .rows import assemble_rows, row_of, rows_since
 
 #: A checkpoint's state and the token of its row.
 LoadedRow: TypeAlias = tuple[EncodedState, bytes]
@@ -59,7 +59,7 @@ class SavingOperations(CleaningOperations):
         check_thread_id(thread_id)
         checkpoint_id = uuid4().hex if new.checkpoint_id is None else check_checkpoint_id(new.checkpoint_id)
         replaces = new.checkpoint_id is not None and not (new.provisional or new.must_be_new)
-        metadata, metadata_keys = encode_metadata(new.metadata)
+        metadata = encode_metadata(new.metadata)
         key = (tenant, thread_id)
         token = new.token or os.urandom(16)
         condition = self._in_turn(key, condition)
@@ -79,19 +79,7 @@ class SavingOperations(CleaningOperations):
                 provisional=new.provisional,
                 compression=self.config.compression,
             )
-            text, continues = new.search_text(delta) if self.config.search and not new.provisional else ("", False)
-            row = NewRow(
-                checkpoint_id=checkpoint_id,
-                token=token,
-                payload=delta.payload,
-                parent_seq=delta.parent.seq if delta.parent else None,
-                continues=continues,
-                provisional=new.provisional,
-                metadata=metadata,
-                metadata_keys=metadata_keys,
-                search_text=text or None,
-                oldest_at=new.oldest_at,
-            )
+            row = row_of(new, checkpoint_id, token, delta, metadata, search=self.config.search)
             try:
                 results = yield self._save_batch(
                     tenant, thread_id, row, delta, condition, replaces=replaces, known_version=known_version
@@ -139,7 +127,7 @@ class SavingOperations(CleaningOperations):
             lineage = extend(lineage, delta, seq, token, provisional=new.provisional)
             state = KeptState(encoded.state, hashed, encoded.memo, encoded.memo_bytes)
             self.memory.remember(key, before, before.after_save(lineage, state))
-            yield from self.housekeeping(tenant, thread_id, added_text=bool(text), sweep=sweep)
+            yield from self.housekeeping(tenant, thread_id, added_text=row.search_text is not None, sweep=sweep)
             return checkpoint_id
 
     def _save_batch(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..like import like
 from ..statement import Param, Statement
 from ..template import Statements
+from .queries import FOLLOWED
 
 #: What a row takes.
 SIZE = "c.payload_bytes + COALESCE(LENGTH(c.metadata), 0) + COALESCE(LENGTH(c.search_text), LENGTH(c.pending_text), 0)"
@@ -117,9 +118,7 @@ AT_LEAST = """
            WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.seq >= t.first_seq) >= %s
 """
 
-# Checkpoints of a thread, newest first, each with the nearest named one that it follows: the recursion goes up from
-# each until it finds one. Rows only follow older ones; that is stated as well, so that it also ends where rows are
-# damaged.
+# Checkpoints of a thread, newest first, each with the nearest named one that it follows.
 CHOSEN = """
 WITH RECURSIVE chosen AS (
   SELECT c.seq, c.base_seq, c.checkpoint_id, c.parent_seq, c.created_at, {SIZE} AS size_bytes, c.metadata
@@ -129,18 +128,8 @@ WITH RECURSIVE chosen AS (
    ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
    LIMIT %s
 ),
-followed (chosen_seq, seq, parent_seq, checkpoint_id) AS (
-  SELECT chosen.seq, p.seq, p.parent_seq, p.checkpoint_id
-    FROM chosen
-    JOIN {checkpoints} p ON p.tenant = %s AND p.thread_id = %s AND p.seq = chosen.parent_seq AND p.seq < chosen.seq
-  UNION ALL
-  SELECT followed.chosen_seq, p.seq, p.parent_seq, p.checkpoint_id
-    FROM followed
-    JOIN {checkpoints} p ON p.tenant = %s AND p.thread_id = %s AND p.seq = followed.parent_seq
-                        AND p.seq < followed.seq
-   WHERE followed.checkpoint_id IS NULL
-)
-"""
+{FOLLOWED}
+""".replace("{FOLLOWED}", FOLLOWED.strip())
 
 # What the newest checkpoints say in numbers stands at the beginning of their payloads.
 BEGINNINGS = """

@@ -153,17 +153,9 @@ SELECT found.*, ROW_NUMBER() OVER (ORDER BY found.created_at DESC, found.seq DES
          LIMIT %s OFFSET %s) AS found
 """
 
-# The newest checkpoints of a thread, each with the nearest named one that it follows: the recursion goes up from each
-# until it finds one. Rows only follow older ones; that is stated as well, so that it also ends where rows are damaged.
-HISTORY = """
-WITH RECURSIVE chosen AS (
-  SELECT c.seq, c.checkpoint_id, c.parent_seq, c.created_at, c.payload_bytes AS size_bytes, c.metadata
-    FROM {checkpoints} c FORCE INDEX (PRIMARY)
-    JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
-   WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
-   ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
-   LIMIT %s
-),
+# Of each checkpoint that was `chosen`, the nearest named one that it follows: the recursion goes up until it finds one.
+# Rows only follow older ones; that is stated as well, so that it also ends where rows are damaged.
+FOLLOWED = """
 followed (chosen_seq, seq, parent_seq, checkpoint_id) AS (
   SELECT chosen.seq, p.seq, p.parent_seq, p.checkpoint_id
     FROM chosen
@@ -175,12 +167,25 @@ followed (chosen_seq, seq, parent_seq, checkpoint_id) AS (
                         AND p.seq < followed.seq
    WHERE followed.checkpoint_id IS NULL
 )
+"""
+
+# The newest checkpoints of a thread, each with the one that it follows.
+HISTORY = """
+WITH RECURSIVE chosen AS (
+  SELECT c.seq, c.checkpoint_id, c.parent_seq, c.created_at, c.payload_bytes AS size_bytes, c.metadata
+    FROM {checkpoints} c FORCE INDEX (PRIMARY)
+    JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+   WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
+   ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
+   LIMIT %s
+),
+{FOLLOWED}
 SELECT /*+ SET_VAR(cte_max_recursion_depth = 1000000) */
        chosen.checkpoint_id, followed.checkpoint_id, chosen.created_at, chosen.size_bytes, chosen.metadata
   FROM chosen
   LEFT JOIN followed ON followed.chosen_seq = chosen.seq AND followed.checkpoint_id IS NOT NULL
  ORDER BY chosen.seq DESC
-"""
+""".replace("{FOLLOWED}", FOLLOWED.strip())
 
 DISK_USAGE = """
 SELECT COUNT(DISTINCT c.thread_id), COUNT(c.checkpoint_id), COUNT(*), COALESCE(SUM(c.payload_bytes), 0),
