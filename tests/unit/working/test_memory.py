@@ -203,7 +203,7 @@ async def test_other_misuse_is_refused_with_advice(memory: AnyMemory) -> None:
     ):
         with pytest.raises(InvalidInput, match=words):
             await call
-    with pytest.raises(NotFound, match="list_checkpoints"):
+    with pytest.raises(NotFound, match="list of checkpoints"):
         await memory.restore_checkpoint("none")
     assert (await memory.stats()).keys == 0
 
