@@ -10,6 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ...inspection.conversation import told_with_calls
 from ...inspection.records import CheckpointRow, Message, MessageChange, StateView
 from ..problems import not_found
 from .charts import lines_of
@@ -49,25 +50,8 @@ class Said:
 
 def conversation(messages: Sequence[Message]) -> list[Said]:
     """Messages with their places. The result of a call of a tool stands with the call, and not a second time."""
-    answered = {
-        call.call_id
-        for message in messages
-        for call in message.tool_calls
-        if call.call_id is not None and (call.result is not None or call.error is not None)
-    }
-    return [
-        Said(at, message, message.role == "tool" and _call_of(message) in answered)
-        for at, message in enumerate(messages)
-    ]
-
-
-def _call_of(message: Message) -> object:
-    """The id of the call that a message answers."""
-    found = message.raw.get("tool_call_id") if isinstance(message.raw, dict) else None
-    inner = message.raw.get("kwargs") if isinstance(message.raw, dict) else None
-    if found is None and isinstance(inner, dict):
-        found = inner.get("tool_call_id")
-    return found if isinstance(found, str) else None
+    told = told_with_calls(messages)
+    return [Said(at, message, at in told) for at, message in enumerate(messages)]
 
 
 async def thread_page(request: Request) -> Response:
