@@ -139,6 +139,12 @@ def test_a_list_is_gone_through_with_its_cursor(config: MySQLConfig, run: Run) -
     assert code == 0
     hint = out.splitlines()[-1]
     assert hint.startswith("There are more: --family dicts --cursor ")
+    with SyncMySQLCheckpointSaver(config) as saver:
+        saver.put(thread_id="graph", checkpoint_id="1", checkpoint_data={})
+    for limit, more in (("5", True), ("6", False)):
+        code, out, err = run("threads", "-n", limit, "--json")
+        assert (code, json.loads(out)["cursor"]) == (0, None)
+        assert ("choose one with --family" in err) is more
     code, out, _ = run("threads", "--cursor", hint.split()[-1], "--family", "dicts", "--json")
     assert [row["thread_id"] for row in json.loads(out)["threads"]] == ["t1", "t0"]
     assert run("threads", "--cursor", hint.split()[-1])[0] == 2

@@ -41,9 +41,9 @@ def threads(arguments: argparse.Namespace) -> int:
         "saved_before": None if arguments.until is None else clock.moment(arguments.until),
     }
 
-    async def find(inspector: Inspector) -> Page[ThreadRow]:
+    async def find(inspector: Inspector) -> tuple[Page[ThreadRow], bool]:
         found: list[ThreadRow] = []
-        more: str | None = None
+        cursors: list[str | None] = []
         families = await families_of(inspector, arguments.family)
         for family in families:
             cursor: str | None = arguments.cursor
@@ -56,17 +56,20 @@ def threads(arguments: argparse.Namespace) -> int:
                 if cursor is None or len(rows) == arguments.limit:
                     break
             found += rows
-            more = cursor if len(families) == 1 else more
+            cursors.append(cursor)
         found.sort(key=lambda row: row.updated_at, reverse=True)
-        return Page(found[: arguments.limit], more)
+        more = any(cursors) or len(found) > arguments.limit
+        return Page(found[: arguments.limit], cursors[0] if len(cursors) == 1 else None), more
 
-    page = look(arguments, find)
+    page, more = look(arguments, find)
     if arguments.json:
         write_json({"threads": page.items, "cursor": page.cursor})
     elif page.items:
         _show(Screen(), page, clock)
     else:
         tell("There are no such threads.")
+    if more and page.cursor is None:
+        tell("There are more threads, of several families; to go on, choose one with --family.")
     return OK if page.items else FAILED
 
 
