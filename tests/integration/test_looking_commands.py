@@ -145,6 +145,18 @@ def test_a_list_is_gone_through_with_its_cursor(config: MySQLConfig, run: Run) -
     assert run("threads", "--cursor", "nonsense", "--family", "dicts")[0] == 1
 
 
+def test_a_list_of_several_kinds_says_that_there_are_more(
+    config: MySQLConfig, checkpoints: list[str], run: Run
+) -> None:
+    with SyncCheckpointStore(config) as store:
+        store.save("plain", {"a": 1})
+    assert json.loads(run("threads", "-n", "2", "--json")[1])["more"] is False
+    code, out, _ = run("threads", "-n", "1", "--json")
+    found = json.loads(out)
+    assert (code, len(found["threads"]), found["cursor"], found["more"]) == (0, 1, None, True)
+    assert run("threads", "-n", "1")[1].splitlines()[-1].startswith("There are more: ")
+
+
 def test_more_than_a_page_is_listed_page_by_page(
     config: MySQLConfig, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
