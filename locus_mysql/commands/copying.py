@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..config import MySQLConfig
-from ..errors import LocusMySQLError, UsageError
+from ..errors import LocusMySQLError, SetupError, UsageError
 from ..integrations.sdk import need_locus
 from ..signals import StopRequested, until_stopped
 from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, add_which_threads, options_of, tell
@@ -99,7 +99,7 @@ def import_locus(arguments: argparse.Namespace) -> int:
 
 def _copy(arguments: argparse.Namespace, source: Place, target: Place) -> int:
     from ..integrations.locus.copying import copy_threads
-    from ..integrations.locus.copying.places import hide
+    from ..integrations.locus.copying.places import hide, what_to_install
     from ..integrations.locus.copying.report import CopyReport
 
     report = CopyReport()
@@ -131,6 +131,9 @@ def _copy(arguments: argparse.Namespace, source: Place, target: Place) -> int:
             if words != str(error):
                 raise UsageError(words) from None
             raise
+        except ImportError as error:  # Locus imports a client library when it is first used
+            progress.close()
+            raise SetupError(harmless(what_to_install(error))) from None
         except Exception as error:  # whatever a client library raises of a server that is away
             progress.close()
             words = harmless(hide(str(error), secrets))

@@ -115,4 +115,4 @@ def _show(screen: Screen, page: Page[ThreadRow], clock: Clock, *, more: bool) ->
     if page.cursor is not None:
         screen.line(Said(f"There are more: --family {page.items[0].family} --cursor {page.cursor}", "dim"))
     elif more:
-        screen.line(Said("There are more: -n shows so many, and a list of one --family can be gone on with.", "dim"))
+        screen.line(Said("There are more: raise -n, or go through one kind at a time with --family.", "dim"))

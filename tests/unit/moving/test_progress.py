@@ -22,11 +22,12 @@ def test_a_line_tells_how_long_the_rest_may_take() -> None:
 def test_where_nobody_watches_a_line_comes_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    times = iter([0.0, 1.0, 6.0, 7.0, 11.5])
+    times = iter([0.0, 1.0, 6.0, 7.0, 11.5, 100.0])
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
     with Progress() as shown:
         for done in range(4):
             shown.advance(done, 10, "some")
+        shown.advance(10, 10, "all")
         shown.tell("[bold]a sentence[/bold]")
     assert capsys.readouterr().err.splitlines() == [
         "1 of about 10 threads, some, about 54 s left …",
