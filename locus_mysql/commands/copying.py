@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..config import MySQLConfig
-from ..errors import LocusMySQLError, UsageError
+from ..errors import LocusMySQLError, SetupError, UsageError
 from ..integrations.sdk import need_locus
 from ..signals import StopRequested, until_stopped
 from .arguments import (
@@ -108,7 +108,7 @@ def import_locus(arguments: argparse.Namespace) -> int:
 
 def _copy(arguments: argparse.Namespace, source: Place, target: Place) -> int:
     from ..integrations.locus.copying import copy_threads
-    from ..integrations.locus.copying.places import hide
+    from ..integrations.locus.copying.places import hide, what_to_install
     from ..integrations.locus.copying.report import CopyReport
 
     report = CopyReport()
@@ -140,6 +140,9 @@ def _copy(arguments: argparse.Namespace, source: Place, target: Place) -> int:
             if words != str(error):
                 raise UsageError(words) from None
             raise
+        except ImportError as error:  # Locus imports a client library when it is first used
+            progress.close()
+            raise SetupError(what_to_install(error)) from None
         except Exception as error:  # whatever a client library raises of a server that is away
             progress.close()
             words = hide(str(error), secrets)

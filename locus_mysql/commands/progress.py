@@ -49,7 +49,7 @@ class Progress:
             self._bar.update(self._task, completed=done, total=None if total is None else max(done, total), what=what)
             return
         now = time.monotonic()
-        if now - self._told_at >= EVERY_S:
+        if now - self._told_at >= EVERY_S and done != total:  # what comes after the last one tells that it was
             self._told_at = now
             tell(line(done, total, what, now - self._begun_at))
 

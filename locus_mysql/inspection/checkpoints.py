@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Self, cast
 
 from ..checkpoints.coding.delta import outline
+from ..checkpoints.coding.digests import EMPTY, Mark
 from ..checkpoints.querying import hits_of
 from ..checkpoints.records import checkpoint_info, decode_state_text
 from ..checkpoints.rows import as_sql_time, assemble_rows, aware
@@ -199,7 +200,7 @@ class CheckpointThreads:
         check_thread_id(thread_id)
         limit = min(check_limit(limit), PAGE_LIMIT)
         (found,) = yield Batch.query(self.sql.looking.beginnings(self._tenant, thread_id, HEAD_BYTES, limit))
-        return [_turn(row) for row in reversed(found.rows)]
+        return _turns(found.rows[::-1])
 
     def search(self, query: str, limit: int) -> Operation[list[Hit]]:
         """See `ThreadSource.search`. One round trip. Text that no writer has indexed yet is looked through as it is."""
@@ -292,14 +293,29 @@ def _checkpoint_row(thread_id: str, row: Row) -> CheckpointRow:
     )
 
 
-def _turn(row: Row) -> Turn:
-    """Made from a row of id, time and the beginning of the payload."""
+def _turns(rows: Iterable[Row]) -> list[Turn]:
+    """Made from the rows of the statement `beginnings`, oldest first."""
+    turns: dict[object, Turn] = {}
+    for seq, base_seq, parent_seq, *rest in rows:
+        parent, base = turns.get(parent_seq), turns.get(base_seq)
+        turn = _turn(rest, None if base is None else base.lists, whole=base_seq == seq)
+        parent_id = None if parent is None else parent.checkpoint_id
+        turns[seq] = replace(turn, parent_id=parent_id, begins=parent_seq is None)
+    return list(turns.values())
+
+
+def _turn(row: Sequence[object], base: Mapping[str, Mark] | None, *, whole: bool) -> Turn:
+    """Made from id, time and the beginning of the payload, and what is known of the lists of the row it builds on."""
     checkpoint_id, created_at, beginning = row
+    fields: dict[str, Any] = {}
+    lists: dict[str, Mark] = {}
     try:
-        head = outline(cast(bytes, beginning)).head
-        fields = {} if head is None else decode_state_text(head, "")
+        told = outline(cast(bytes, beginning))
+        known = {**(dict.fromkeys(told.lists, EMPTY) if whole else base or {}), **told.marks}
+        lists = {name: known[name] for name in told.lists if name in known}
+        fields = {} if told.head is None else decode_state_text(told.head, "")
     except CorruptCheckpoint:
-        fields = {}
+        pass
     tokens, iterations = _number(fields, TOKENS), _number(fields, ITERATIONS)
     return Turn(
         checkpoint_id=cast(str, checkpoint_id),
@@ -307,6 +323,7 @@ def _turn(row: Row) -> Turn:
         confidence=_number(fields, CONFIDENCE),
         tokens=None if tokens is None else int(tokens),
         iterations=None if iterations is None else int(iterations),
+        lists=lists,
     )
 
 

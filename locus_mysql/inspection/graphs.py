@@ -35,6 +35,7 @@ from ..versions.saver import SURFACE as SAVER
 from ..versions.values import Encoded
 from .conversation import messages_of
 from .cursors import from_cursor, to_cursor
+from .first_saved import mark_of
 from .msgpack import TYPE
 from .plain import metadata_of, plain
 from .records import (
@@ -419,12 +420,12 @@ def _fits(thread: ThreadRow, wanted: Wanted) -> bool:
 def _turn(version: LoadedVersion) -> Turn:
     """What a state says in numbers: the tokens that its messages tell of, and the step of the graph."""
     try:
-        messages = plain(version.values().get("messages", _NOTHING))
+        found = plain(version.values().get("messages", _NOTHING))
+        messages = found if isinstance(found, list) else []
+        lists = {"messages": mark_of(messages)}
     except CorruptCheckpoint:
-        messages = None
-    used = (
-        [one.get("usage_metadata") for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
-    )
+        messages, lists = [], {}
+    used = [one.get("usage_metadata") for one in messages if isinstance(one, dict)]
     tokens = [usage.get("total_tokens") for usage in used if isinstance(usage, dict)]
     counted = [count for count in tokens if isinstance(count, int) and not isinstance(count, bool)]
     step = metadata_of(version.metadata)[0].get("step")
@@ -434,6 +435,9 @@ def _turn(version: LoadedVersion) -> Turn:
         confidence=None,
         tokens=sum(counted) if counted else None,
         iterations=step if isinstance(step, int) else None,
+        parent_id=version.parent_id,
+        begins=version.parent_id is None,
+        lists=lists,
     )
 
 

@@ -139,12 +139,6 @@ def test_a_list_is_gone_through_with_its_cursor(config: MySQLConfig, run: Run) -
     assert code == 0
     hint = out.splitlines()[-1]
     assert hint.startswith("There are more: --family dicts --cursor ")
-    with SyncMySQLCheckpointSaver(config) as saver:
-        saver.put(thread_id="graph", checkpoint_id="1", checkpoint_data={})
-    for limit, more in (("5", True), ("6", False)):
-        code, out, err = run("threads", "-n", limit, "--json")
-        assert (code, json.loads(out)["cursor"]) == (0, None)
-        assert ("choose one with --family" in err) is more
     code, out, _ = run("threads", "--cursor", hint.split()[-1], "--family", "dicts", "--json")
     assert [row["thread_id"] for row in json.loads(out)["threads"]] == ["t1", "t0"]
     assert run("threads", "--cursor", hint.split()[-1])[0] == 2
@@ -152,6 +146,18 @@ def test_a_list_is_gone_through_with_its_cursor(config: MySQLConfig, run: Run) -
         code, out, err = run(*arguments, "--cursor", "nonsense")
         assert (code, out) == (2, "")
         assert err.startswith("locus-mysql: The cursor is none")
+
+
+def test_a_list_of_several_kinds_says_that_there_are_more(
+    config: MySQLConfig, checkpoints: list[str], run: Run
+) -> None:
+    with SyncCheckpointStore(config) as store:
+        store.save("plain", {"a": 1})
+    assert json.loads(run("threads", "-n", "2", "--json")[1])["more"] is False
+    code, out, _ = run("threads", "-n", "1", "--json")
+    found = json.loads(out)
+    assert (code, len(found["threads"]), found["cursor"], found["more"]) == (0, 1, None, True)
+    assert run("threads", "-n", "1")[1].splitlines()[-1].startswith("There are more: ")
 
 
 def test_more_than_a_page_is_listed_page_by_page(

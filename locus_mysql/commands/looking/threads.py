@@ -43,7 +43,7 @@ def threads(arguments: argparse.Namespace) -> int:
 
     async def find(inspector: Inspector) -> tuple[Page[ThreadRow], bool]:
         found: list[ThreadRow] = []
-        cursors: list[str | None] = []
+        ends: list[str | None] = []
         families = await families_of(inspector, arguments.family)
         for family in families:
             cursor: str | None = arguments.cursor
@@ -56,20 +56,18 @@ def threads(arguments: argparse.Namespace) -> int:
                 if cursor is None or len(rows) == arguments.limit:
                     break
             found += rows
-            cursors.append(cursor)
+            ends.append(cursor)
         found.sort(key=lambda row: row.updated_at, reverse=True)
-        more = any(cursors) or len(found) > arguments.limit
-        return Page(found[: arguments.limit], cursors[0] if len(cursors) == 1 else None), more
+        more = any(ends) or len(found) > arguments.limit
+        return Page(found[: arguments.limit], ends[0] if len(ends) == 1 else None), more
 
     page, more = look(arguments, find)
     if arguments.json:
-        write_json({"threads": page.items, "cursor": page.cursor})
+        write_json({"threads": page.items, "cursor": page.cursor, "more": more})
     elif page.items:
-        _show(Screen(), page, clock)
+        _show(Screen(), page, clock, more=more)
     else:
         tell("There are no such threads.")
-    if more and page.cursor is None:
-        tell("There are more threads, of several families; to go on, choose one with --family.")
     return OK if page.items else FAILED
 
 
@@ -88,7 +86,7 @@ def pair_of(text: str) -> tuple[str, Any]:
         return key, value
 
 
-def _show(screen: Screen, page: Page[ThreadRow], clock: Clock) -> None:
+def _show(screen: Screen, page: Page[ThreadRow], clock: Clock, *, more: bool) -> None:
     several = len({row.family for row in page.items}) > 1
     times = not screen.terminal or screen.width >= ROOM_FOR_TIMES
     columns = [
@@ -116,3 +114,5 @@ def _show(screen: Screen, page: Page[ThreadRow], clock: Clock) -> None:
             screen.line(Said("damaged: ", "red"), row.damage)
     if page.cursor is not None:
         screen.line(Said(f"There are more: --family {page.items[0].family} --cursor {page.cursor}", "dim"))
+    elif more:
+        screen.line(Said("There are more: raise -n, or go through one kind at a time with --family.", "dim"))

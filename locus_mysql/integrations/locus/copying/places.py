@@ -89,7 +89,7 @@ class Place:
         except (UsageError, SetupError):
             raise
         except ImportError as error:
-            raise SetupError(f"{self.shown} needs a package that is not installed: {error}") from None
+            raise SetupError(f"{self.shown}: {what_to_install(error)}") from None
         except (TypeError, ValueError) as error:
             raise UsageError(f"{self.shown} cannot be opened: {hide(str(error), self.secrets)}") from None
         if not isinstance(made, BaseCheckpointer | SyncMySQLCheckpointer):
@@ -242,6 +242,11 @@ def hide(text: str, secrets: set[str]) -> str:
     for secret in sorted((one for one in secrets if len(one) > 3), key=len, reverse=True):
         text = text.replace(secret, "***")
     return text
+
+
+def what_to_install(error: ImportError) -> str:
+    """What Locus says of a library that is missing, with the name that its own package has where one installs it."""
+    return re.sub(r"pip install locus\[(\w+)\]", r"pip install 'locus-sdk[\1]'", str(error))
 
 
 def _opened(side: Side | Place, *, makes: bool) -> tuple[OwnTables | BaseCheckpointer, bool]:

@@ -49,7 +49,7 @@ class CopyReport:
         done = "to copy" if self.dry_run else "copied"
         parts = [f"{counted(self.threads, 'thread')}: {counted(self.copied, 'checkpoint')} {done}"]
         parts += [
-            f"{number} {words}"
+            f"{number:,} {words}"
             for number, words in (
                 (self.present, "there already"),
                 (self.left_out, "left out"),
