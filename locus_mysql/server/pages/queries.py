@@ -50,6 +50,7 @@ class ThreadQuery(Query):
     namespace: str = ""
     at: str = ""
     find: str = ""
+    words: str = ""
     first: int = 0
     cursor: str = ""
 

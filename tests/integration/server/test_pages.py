@@ -181,6 +181,45 @@ async def test_a_state_is_shown_as_it_was(client: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.usefixtures("filled")
+async def test_messages_are_shown_with_the_time_at_which_they_were_first_saved(client: httpx.AsyncClient) -> None:
+    page = told(await client.get(THREAD_PAGE))
+    messages = sum("message" in (attributes.get("class") or "").split() for _, attributes in page.elements)
+    assert messages > 5
+    assert len(re.findall(r"saved \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", page.text)) == messages
+
+
+@pytest.mark.usefixtures("filled")
+async def test_a_search_finds_in_every_kind_and_leads_to_the_message(
+    client: httpx.AsyncClient, make_config: MakeConfig
+) -> None:
+    async with CheckpointStore(make_config()) as store:
+        said = [{"role": "user", "content": f"Turn {number}"} for number in range(300)]
+        said[20]["content"] = "Two TENT poles are cracked."
+        await store.save("plain", {"messages": said})
+
+    async def threads(**query: str) -> dict[str, str]:
+        page = told(await client.get("/inspect/search", params={"q": "tent", **query}))
+        links = [
+            unescape(attributes["href"] or "")
+            for tag, attributes in page.elements
+            if tag == "a" and "data-entry" in attributes
+        ]
+        return {re.search(r"family=(\w+)", link)[1]: link for link in links}  # type: ignore[index]
+
+    found = await threads()
+    assert set(found) == {"agents", "dicts"}
+    assert set(await threads(family="dicts")) == {"dicts"}
+    assert await threads(family="versions") == {}
+    assert found["dicts"].endswith("#hit")
+    page = await client.get(found["dicts"])
+    told(page)
+    assert re.search(r'id="m21">\s*<span id="hit">', page.text)
+    assert "Two <mark>TENT</mark> poles" in page.text
+    page = await client.get((await threads(q="warehouse"))["agents"])
+    assert re.search(r"<details class=\"call\" open>.*?<mark>warehouse</mark>", page.text, re.DOTALL)
+
+
+@pytest.mark.usefixtures("filled")
 async def test_what_changed_is_shown(client: httpx.AsyncClient) -> None:
     page = told(
         await client.get(f"/inspect/difference?thread={THREAD}&family=agents&before=01HZX9A09K3&after=01HZX9B12K3")
