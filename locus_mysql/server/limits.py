@@ -17,8 +17,9 @@ class Limits:
         values: How many lists and objects a body may hold; each takes twenty times as much memory as it takes to write.
         body_s: How long a client may take to send a body, in seconds.
         requests: How many requests are carried out at once; more are answered 503. Of these, and of the bytes, one
-            token may have half; what is more is answered 429.
-        request_s: How long carrying out a request may take, in seconds.
+            token may have half, and so may all without a token together; what is more is answered 429.
+        request_s: How long carrying out a request may take, in seconds. Locus' client waits for 30 s: what it is not
+            told until then, it takes for a failure without a reason.
         connections: How many clients may be connected at once, for `serve`.
         head_s: How long a client may take to send a request's line and headers, for `serve`, in seconds.
         send_s: How long a client may leave an answer unread, for `serve`, in seconds.
@@ -29,7 +30,7 @@ class Limits:
     values: int = 1_000_000
     body_s: float = 30.0
     requests: int = 128
-    request_s: float = 30.0
+    request_s: float = 25.0
     connections: int = 1_000
     head_s: float = 15.0
     send_s: float = 60.0

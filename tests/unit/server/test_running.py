@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import socket
+
+from locus.memory.backends import HTTPCheckpointer
 
 from locus_mysql import Database
 from locus_mysql.server.application import create_app
@@ -11,6 +14,10 @@ from locus_mysql.server.running import bind, server_of
 
 #: For how long httpx, and so Locus' client, uses an idle connection again, in seconds.
 HTTPX_KEEPALIVE_EXPIRY_S = 5
+
+
+def test_a_request_is_given_up_before_locus_client_gives_up() -> None:
+    assert Limits().request_s < inspect.signature(HTTPCheckpointer).parameters["timeout"].default
 
 
 def test_answers_are_sent_without_waiting_for_acknowledgements() -> None:
