@@ -53,7 +53,9 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
         help="a name that requests may be sent to; may be given more than once (any, where tokens are needed)",
     )
     parser.add_argument("--allow-writes", action="store_true", help="let the inspector branch, copy and delete threads")
-    parser.add_argument("--vacuum", action="store_true", help="let tokens that may write remove old checkpoints")
+    parser.add_argument(
+        "--vacuum", action="store_true", help="let tokens that may write remove old threads and checkpoints"
+    )
     parser.add_argument("--no-inspector", action="store_true", help="leave the pages for the browser out")
     parser.add_argument(
         "--cookie-key",
@@ -63,7 +65,12 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
         f"one balancer; or its text in the environment as {COOKIE_KEY_VARIABLE} (drawn at the start)",
     )
     parser.add_argument("--max-body-bytes", type=int, metavar="BYTES", help="the largest request (16777216)")
-    parser.add_argument("--max-requests", type=int, metavar="COUNT", help="how many are carried out at once (128)")
+    parser.add_argument(
+        "--max-requests",
+        type=int,
+        metavar="COUNT",
+        help="how many are carried out at once, half of them by one token (128)",
+    )
     parser.add_argument("--root-path", default="", metavar="PATH", help="the path that a proxy takes off")
     parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="certificate (PEM) for HTTPS")
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key (PEM)")

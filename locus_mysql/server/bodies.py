@@ -28,6 +28,8 @@ HEADERS_BYTES = 32_768
 #: The largest form that a page sends.
 FORM_BYTES = 65_536
 
+#: What those are told who know neither Python nor our classes.
+_WORDS = dict.fromkeys(("dict_type", "model_type"), "Input should be an object")
 
 #: What a larger body needs, to be parsed and encoded, takes so long that others must not wait for it.
 LARGE_BYTES = 500_000
@@ -164,7 +166,8 @@ def parsed(model: type[M], given: object, what: str) -> M:
         known = ""
         if problem["type"] == "extra_forbidden" and len(problem["loc"]) == 1:
             known = f" Known are: {', '.join(sorted(model.model_fields))}."
-        raise invalid(f"{what}{f', {place}' if place else ''}: {problem['msg']}.{known}") from None
+        words = _WORDS.get(problem["type"], problem["msg"])
+        raise invalid(f"{what}{f', {place}' if place else ''}: {words}.{known}") from None
 
 
 def query_of(request: Request, lists: Collection[str] = ()) -> dict[str, Any]:

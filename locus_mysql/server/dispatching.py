@@ -42,7 +42,7 @@ REQUESTS = logging.getLogger("locus_mysql.requests")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 #: What every answer has, unless its endpoint says otherwise.
-_HEADERS = (
+HEADERS = (
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"referrer-policy", b"no-referrer"),
@@ -85,7 +85,7 @@ class Dispatcher:
             return
         there = {name for name, _ in response.raw_headers}
         response.raw_headers.append((b"x-request-id", request_id.encode()))
-        response.raw_headers.extend(header for header in _HEADERS if header[0] not in there)
+        response.raw_headers.extend(header for header in HEADERS if header[0] not in there)
         _log(request, response.status_code, began)
         try:
             if request.state.body_ended:
@@ -189,7 +189,7 @@ def _log(request: Request, status: int, began: float) -> None:
     REQUESTS.info(
         "%s %s %d in %.1f ms, request %s, caller %s",
         request.method if endpoint else "?",
-        endpoint.template if endpoint else "(no such path)",
+        endpoint.template if endpoint else "(no endpoint)",
         status,
         (time.monotonic() - began) * 1000,
         request.state.request_id,

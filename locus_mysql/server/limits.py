@@ -18,7 +18,7 @@ class Limits:
         values: How many lists and objects a body may hold; each takes twenty times as much memory as it takes to write.
         body_s: How long a client may take to send a body, in seconds.
         requests: How many requests are carried out at once; more are answered 503. Of these, and of the bytes, one
-            token may have half; what is more is answered 429.
+            token may have half, and so may all without a token together; what is more is answered 429.
         request_s: How long carrying out a request may take, in seconds: shorter than clients wait (Locus' 30 s), so
             that they are told.
         connections: How many clients may be connected at once, for `serve`.

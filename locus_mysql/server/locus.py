@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from .answers import answer, answer_text
+from .api.models import Gone
 from .bodies import aside
 from .problems import Problem, invalid, not_found
 from .routing import Endpoint, Handler
@@ -58,12 +59,6 @@ class Listing(BaseModel):
     checkpoints: list[str]
 
 
-class Deleted(BaseModel):
-    """That something was deleted."""
-
-    deleted: bool = True
-
-
 def whole_number(value: object) -> object:
     """A number of a query. What is too large is cut to the most that is listed."""
     if isinstance(value, str):
@@ -95,9 +90,9 @@ def locus_endpoints() -> list[Endpoint]:
                 "GET", path, _of(thread_id, list_checkpoints), "read", "Ids of a thread's checkpoints, newest first",
                 query=HowMany, answer=Listing,
             ),
-            Endpoint("DELETE", path, _of(thread_id, delete), "write", "Delete a thread", answer=Deleted),
+            Endpoint("DELETE", path, _of(thread_id, delete), "write", "Delete a thread", answer=Gone),
             Endpoint("GET", one, _of(thread_id, load), "read", "The state of a checkpoint", answer=State),
-            Endpoint("DELETE", one, _of(thread_id, delete), "write", "Delete a checkpoint", answer=Deleted),
+            Endpoint("DELETE", one, _of(thread_id, delete), "write", "Delete a checkpoint", answer=Gone),
         ]  # fmt: skip
     return endpoints
 

@@ -176,4 +176,5 @@ async def _check_database(services: Services) -> None:
         await services.database.aclose()
         raise
     except (LocusMySQLError, TimeoutError):
-        SERVICE.warning("The database does not answer. Until it does, requests are answered 503.")
+        servers = ", ".join(map(str, services.config.endpoints))
+        SERVICE.warning("MySQL at %s does not answer. Until it does, requests are answered 503.", servers)

@@ -172,7 +172,12 @@ class Vacuum(Body):
     """How old is old."""
 
     older_than_days: Annotated[
-        float, Field(ge=0, le=36_525, description="Checkpoints saved longer ago go, but for each thread's newest.")
+        float,
+        Field(
+            ge=0,
+            le=36_525,
+            description="Threads that were not saved to for so long go whole; others lose older checkpoints.",
+        ),
     ] = 30.0
 
 
@@ -347,7 +352,7 @@ VACUUM = Endpoint(
     "/vacuum",
     vacuum,
     access="write",
-    summary="Remove old checkpoints of all the caller's threads",
+    summary="Remove old threads, and old checkpoints of the others",
     body=Vacuum,
     answer=Vacuumed,
 )

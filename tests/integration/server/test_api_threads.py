@@ -176,6 +176,16 @@ async def test_vacuum_is_there_only_where_the_service_offers_it(open_client: Ope
     assert "/vacuum" in (await offering.get("/openapi.json")).json()["paths"]
 
 
+async def test_vacuum_removes_idle_threads_whole_and_says_so(open_client: OpenClient) -> None:
+    client = open_client(vacuum=True)
+    await save(client, "t", "one", "a")
+    await save(client, "t", "two", "a", "b")
+    schemas = (await client.get("/openapi.json")).json()["components"]["schemas"]
+    assert "go whole" in schemas["Vacuum"]["properties"]["older_than_days"]["description"]
+    assert (await client.post("/vacuum", json={"older_than_days": 0})).json() == {"removed": 2}
+    assert (await client.get("/threads")).json()["threads"] == []
+
+
 @pytest.mark.parametrize(
     ("path", "params"),
     [

@@ -20,6 +20,7 @@ class Asked(BaseModel):
 
     query: str = ""
     limit: int = 1
+    filter: dict[str, int] = {}
 
 
 def test_the_application_is_had_from_the_package() -> None:
@@ -60,5 +61,11 @@ def test_a_tenant_beside_tokens_that_name_theirs_is_refused() -> None:
 
 
 def test_an_unknown_field_is_answered_with_those_that_are_known() -> None:
-    with pytest.raises(Problem, match=r"The body, qery: .*Known are: limit, query\."):
+    with pytest.raises(Problem, match=r"The body, qery: .*Known are: filter, limit, query\."):
         parsed(Asked, {"qery": "x"}, "The body")
+
+
+@pytest.mark.parametrize("given", [[], "x", {"filter": []}])
+def test_what_is_no_object_is_answered_without_names_of_python(given: object) -> None:
+    with pytest.raises(Problem, match=r"^The body(, filter)?: Input should be an object\.$"):
+        parsed(Asked, given, "The body")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import socket
 
 import pytest
 import uvicorn
+from locus.memory.backends import HTTPCheckpointer
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from locus_mysql import Database
@@ -16,6 +18,10 @@ from locus_mysql.server.running import Server, bind, server_of
 
 #: For how long httpx, and so Locus' client, uses an idle connection again, in seconds.
 HTTPX_KEEPALIVE_EXPIRY_S = 5
+
+
+def test_a_request_is_given_up_before_locus_client_gives_up() -> None:
+    assert Limits().request_s < inspect.signature(HTTPCheckpointer).parameters["timeout"].default
 
 
 def test_answers_are_sent_without_waiting_for_acknowledgements() -> None:
