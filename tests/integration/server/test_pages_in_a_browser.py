@@ -416,7 +416,7 @@ def test_without_a_script_everything_works_as_well(window: Window, site: Site) -
     page.get_by_label("Id of the new thread").fill("made without a script")
     page.get_by_role("button", name="Branch").click()
     expect(page.locator("h1")).to_have_text("made without a script")
-    page.get_by_role("link", name="Delete", exact=True).click()
+    page.get_by_role("link", name="Delete thread").click()
     page.get_by_role("button", name="Delete").click()
     expect(page.locator("h1")).to_have_text("Threads")
     expect(page.get_by_role("link", name="made without a script")).to_have_count(0)
