@@ -57,7 +57,7 @@ class ThreadSource:
         self._named = None if threads is None else sorted({*map(check_thread_id, threads)})
         self._glob = glob
         self._since = since
-        self.head = head_line(tables.tenant, tables.kind)
+        self.head = head_line(tables.tenant, tables.kind, threads=self._named, glob=glob, since=since)
         self._waiting: deque[str] = deque()
         self._last_thread = ""
         self._listed = False

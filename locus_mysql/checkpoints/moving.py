@@ -167,7 +167,7 @@ class MovingOperations(SavingOperations):
             tenant: Whose.
             after: The last one that is known; empty to begin.
             glob: Only those that match it.
-            since: Only those saved to since.
+            since: Of those not saved to since, most are left out.
             limit: At most so many.
         """
         time = None if since is None else as_sql_time(since)
@@ -176,10 +176,9 @@ class MovingOperations(SavingOperations):
         )
         return [cast(str, row[0]) for row in found.rows]
 
-    def count_threads(self, tenant: str, glob: str = "*", since: datetime | None = None) -> Operation[int]:
-        """How many there are of these. One round trip."""
-        time = None if since is None else as_sql_time(since)
-        (found,) = yield Batch.of(self.sql.moving.count_threads(tenant, check_text(glob, "Pattern"), time))
+    def count_threads(self, tenant: str, glob: str = "*") -> Operation[int]:
+        """How many threads match a glob. One round trip."""
+        (found,) = yield Batch.of(self.sql.moving.count_threads(tenant, check_text(glob, "Pattern")))
         return cast(int, found.rows[0][0])
 
     def count_checkpoints(self, tenant: str, glob: str = "*", since: datetime | None = None) -> Operation[int]:

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any, cast
 
@@ -52,7 +52,7 @@ from .records import (
     ThreadRow,
     Turn,
 )
-from .sources import PAGE_LIMIT, Wanted
+from .sources import LATELY_CHECKPOINTS, LATELY_THREADS, PAGE_LIMIT, Wanted, time_text
 
 #: Threads of which a filtered page looks at most at so many, so many at a time; the next page goes on behind them.
 LOOKED_AT, AT_ONCE = 2_000, 200
@@ -110,8 +110,8 @@ class GraphThreads:
         asked = Asked(
             check_text(wanted.pattern, "Pattern").replace("**", "*"),
             None if cursor is None else _behind(cursor),
-            None if wanted.saved_after is None else _time(wanted.saved_after - timedelta(seconds=LAG_S)),
-            None if wanted.saved_before is None else _time(wanted.saved_before),
+            None if wanted.saved_after is None else time_text(wanted.saved_after, less=timedelta(seconds=LAG_S)),
+            None if wanted.saved_before is None else time_text(wanted.saved_before),
         )
         end: Place | None = None
         if asked.pattern.startswith(("*", "?")) and asked.pattern != "*":  # no index helps: a bounded part is looked at
@@ -167,7 +167,7 @@ class GraphThreads:
         check_thread_id(thread_id)
         if checkpoint_id is not None:
             check_id(checkpoint_id, "Checkpoint id")
-        until = None if at is None else _time(at)
+        until = None if at is None else time_text(at)
         for ns in (namespace,) if namespace else (_ROOT, DEFAULT_NAMESPACE):
             view = yield from self._state(thread_id, checkpoint_id, ns, until)
             if view is not None:
@@ -223,11 +223,13 @@ class GraphThreads:
         return hits[:limit]
 
     def by_metadata(self, key: str, value: Any, limit: int) -> Operation[list[Tagged]]:
-        """See `ThreadSource.by_metadata`; of the threads saved last, as there is no index of graphs' metadata."""
+        """See `ThreadSource.by_metadata`; among the newest only, as there is no index of graphs' metadata."""
         limit = check_limit(limit)
         encode_metadata({check_text(key, "Metadata key"): value})
         (found,) = yield Batch.query(
-            self.sql.looking.by_metadata(self._tenant, LOOKED_AT, json.dumps({key: value}), limit)
+            self.sql.looking.by_metadata(
+                self._tenant, LATELY_THREADS, LATELY_CHECKPOINTS, json.dumps({key: value}), limit
+            )
         )
         rows = ((cast(str, row[0]), _checkpoint(row)) for row in found.rows)
         return [
@@ -445,17 +447,6 @@ def _count(value: object) -> int:
 
 def _place(row: Row) -> Place:
     return str(row[0]), cast(str, row[1])
-
-
-def _time(value: datetime) -> str:
-    """A time as SQL's text, in UTC.
-
-    Raises:
-        InvalidInput: It has no time zone.
-    """
-    if value.tzinfo is None:
-        raise InvalidInput("A time needs its time zone, such as datetime.now(UTC).")
-    return value.astimezone(UTC).replace(tzinfo=None).isoformat(" ")
 
 
 def _behind(cursor: str) -> tuple[str, str]:

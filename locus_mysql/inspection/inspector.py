@@ -217,8 +217,8 @@ class Inspector:
     ) -> list[Tagged]:
         """Checkpoints whose metadata contains a value under a top-level key, newest first.
 
-        Of a pair that more than 3,000 checkpoints have, those that are found are among the 20 newest checkpoints of
-        each of the 1,000 threads saved last.
+        Of a pair that more than 3,000 checkpoints have, and of graphs', whose metadata has no index, those that are
+        found are among the 20 newest checkpoints of each of the 1,000 threads saved last.
         """
         source = self._source(family)
         return await self._run(source, source.by_metadata(key, value, limit))

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...inspection.inspector import Inspector
 from ...inspection.records import Page, ThreadRow
-from ..arguments import FAILED, OK, WrongArgument, tell
+from ..arguments import FAILED, OK, WrongArgument, add_limit, tell
 from .looking import PAGE, ROOM_FOR_TIMES, Clock, add_looking, families_of, look
 from .measures import TIME_HELP, size_of, told_size
 from .screen import Column, Said, Screen, write_json
@@ -19,7 +19,7 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "pattern", nargs="?", default="*", metavar="GLOB", help="only ids that match, such as 'user-1*'"
     )
-    parser.add_argument("-n", "--limit", type=int, default=20, metavar="N", help="at most so many (20)")
+    add_limit(parser, 20)
     parser.add_argument("--metadata", metavar="KEY=VALUE", help="only those whose newest checkpoint has this metadata")
     parser.add_argument("--min-size", metavar="SIZE", help="only those that take so much, such as 100KB")
     parser.add_argument("--since", metavar="TIME", help=f"only those last saved then or later: {TIME_HELP}")

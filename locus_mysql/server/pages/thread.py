@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...checkpoints.searchable import strings
+from ...inspection.conversation import told_with_calls
 from ...inspection.first_saved import first_saved
 from ...inspection.records import CheckpointRow, Message, MessageChange, StateView, ToolCall
 from ..problems import not_found
@@ -58,16 +59,8 @@ class Said:
 
 def conversation(messages: Sequence[Message], saved_at: Mapping[int, datetime]) -> list[Said]:
     """Messages with their places. The result of a call of a tool stands with the call, and not a second time."""
-    answered = {
-        call.call_id
-        for message in messages
-        for call in message.tool_calls
-        if call.call_id is not None and (call.result is not None or call.error is not None)
-    }
-    return [
-        Said(at, message, message.role == "tool" and _call_of(message) in answered, saved_at.get(at))
-        for at, message in enumerate(messages)
-    ]
+    told = told_with_calls(messages)
+    return [Said(at, message, at in told, saved_at.get(at)) for at, message in enumerate(messages)]
 
 
 def place_of(said: Sequence[Said], words: str) -> int | None:
@@ -88,15 +81,6 @@ def _texts_of(call: ToolCall) -> Iterator[str]:
     yield call.name
     yield from strings(call.arguments)
     yield from (text for text in (call.result, call.error) if text is not None)
-
-
-def _call_of(message: Message) -> object:
-    """The id of the call that a message answers."""
-    found = message.raw.get("tool_call_id") if isinstance(message.raw, dict) else None
-    inner = message.raw.get("kwargs") if isinstance(message.raw, dict) else None
-    if found is None and isinstance(inner, dict):
-        found = inner.get("tool_call_id")
-    return found if isinstance(found, str) else None
 
 
 async def thread_page(request: Request) -> Response:

@@ -337,6 +337,27 @@ async def test_checkpoints_are_found_by_their_metadata(saver: AsyncMySQLSaver, i
     assert await inspector.by_metadata("step", "1", family="versions") == []
 
 
+async def test_only_the_newest_checkpoints_of_a_thread_are_looked_through_for_metadata(
+    saver: AsyncMySQLSaver, inspector: Inspector
+) -> None:
+    await talk(saver, "a", *map(str, range(8)))  # each adds three
+    newest = [row.metadata["step"] for row in (await inspector.history("versions", "a")).items]
+    assert len(newest) == 24
+    found = [await inspector.by_metadata("step", step, family="versions") for step in newest]
+    assert [bool(one) for one in found] == [True] * 20 + [False] * 4
+
+
+async def test_times_that_the_server_does_not_know_are_as_good_as_those_that_it_knows(
+    saver: AsyncMySQLSaver, inspector: Inspector
+) -> None:
+    await talk(saver, "a", "Hi")
+    first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+    assert len((await inspector.threads("versions", saved_after=first, saved_before=last)).items) == 1
+    assert (await inspector.threads("versions", saved_before=first)).items == []
+    assert await inspector.state("versions", "a", at=first) is None
+    assert await inspector.state("versions", "a", at=last) is not None
+
+
 async def test_numbers_of_a_conversation_are_told_by_turn(saver: AsyncMySQLSaver, inspector: Inspector) -> None:
     await talk(saver, "a", *map(str, range(12)))
     turns = await inspector.states("versions", "a", 30)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -17,21 +16,7 @@ from locus_mysql.working import MISSING, InMemoryStorage, SyncWorkingMemory, Tas
 from locus_mysql.working.calls import Address, Call, Limits, Write, WriteTask
 from locus_mysql.working.values import variable
 
-
-class AnyMemory:
-    """A working memory of either side: every method is awaited here."""
-
-    def __init__(self, memory: Any) -> None:
-        self.memory = memory
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self.memory, name)
-
-        async def call(*args: Any, **options: Any) -> Any:
-            outcome = method(*args, **options)
-            return await outcome if inspect.isawaitable(outcome) else outcome
-
-        return call
+from ...either_side import AnyStore as AnyMemory
 
 
 class Clock:

@@ -9,8 +9,10 @@ from contextlib import aclosing
 
 from ....errors import LocusMySQLError, SetupError, Unavailable, UsageError
 from ....working.globs import matcher
-from .report import CopyReport, counted
+from ...counting import counted
+from .report import CopyReport
 from .sides import (
+    ANOTHER_TIME,
     CopySource,
     CopyTarget,
     Given,
@@ -353,7 +355,7 @@ class _Attempt:
     async def _is_same(self, one: Given) -> bool:
         """Whether the target has this very checkpoint. That it noted another time says nothing."""
         difference = await self._there.difference(one)
-        return difference is None or difference == "it was saved at another time"
+        return difference in {None, ANOTHER_TIME}
 
     def _goes_on(self) -> bool:
         """Whether the thread went on in the target, behind what is the same on both sides."""
