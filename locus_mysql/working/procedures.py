@@ -123,8 +123,10 @@ class SessionProcedures:
             key: The variable's.
 
         Raises:
-            InvalidInput: The variable is not of that model.
+            InvalidInput: The variable is not of that model, or `model` is no class of models.
         """
+        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+            raise InvalidInput(f"get_as takes a class of pydantic models, not {model!r:.50}. get() reads other values.")
         found = yield from self._found("get_as", key)
         if found is None:
             return None

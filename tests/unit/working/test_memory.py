@@ -196,6 +196,8 @@ async def test_other_misuse_is_refused_with_advice(memory: AnyMemory) -> None:
         (memory.set_many([("k", 1)]), "dict"),
         (memory.get_many("abc"), "list"),
         (memory.list_keys(1), "pattern"),
+        (memory.get_as(dict, "k"), "pydantic models"),
+        (memory.get_as(list[Seat], "k"), "pydantic models"),
         (memory.create_checkpoint("x" * 1_001), "1000"),
         (memory.create_checkpoint(1), "label"),
         (memory.restore_checkpoint(""), "Checkpoint id"),
@@ -226,6 +228,31 @@ def test_options_that_cannot_be_are_refused(options: dict[str, Any], storage: In
     (name,) = options
     with pytest.raises(ConfigError, match=name):
         WorkingMemory("session", storage, **options)
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["mysql://user:password@localhost/app", "redis://localhost/0", InMemoryStorage()],
+    ids=["mysql", "redis", "storage"],
+)
+@pytest.mark.parametrize("kind", [WorkingMemory, SyncWorkingMemory])
+def test_an_option_that_there_is_not_is_answered_with_those_that_there_are(kind: Any, where: Any) -> None:
+    for begin in (
+        lambda: kind("session", where, max_key=5),
+        lambda: kind.open(where, session_id="session", max_key=5),
+    ):
+        with pytest.raises(ConfigError, match="max_key: there is no such option") as told:
+            begin()
+        for name in (
+            "session_ttl_seconds",
+            "end_on_exit",
+            "max_keys",
+            "max_checkpoints",
+            "on_full",
+            "tenant",
+            "driver",
+        ):
+            assert name in str(told.value)
 
 
 def test_a_session_needs_an_id_and_a_time_above_zero(storage: InMemoryStorage) -> None:
