@@ -281,6 +281,11 @@ def test_where_it_is_kept_may_be_said_in_several_ways(storage: InMemoryStorage) 
     assert WorkingMemory("session", storage).tenant == "default"
 
 
+def test_a_driver_without_a_blocking_side_is_told_with_what_to_use() -> None:
+    with pytest.raises(ConfigError, match="no synchronous side.* or WorkingMemory"):
+        SyncWorkingMemory("session", "mysql://user:password@localhost/app", driver="asyncmy").get("key")
+
+
 async def test_a_session_is_ended_only_if_asked(storage: InMemoryStorage) -> None:
     async with WorkingMemory("one", storage) as memory:
         await memory.set("key", 1)
