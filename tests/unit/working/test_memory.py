@@ -282,7 +282,7 @@ def test_where_it_is_kept_may_be_said_in_several_ways(storage: InMemoryStorage) 
 
 
 def test_a_driver_without_a_blocking_side_is_told_with_what_to_use() -> None:
-    with pytest.raises(ConfigError, match="no synchronous side.* or WorkingMemory"):
+    with pytest.raises(ConfigError, match=r"no synchronous side.* or WorkingMemory"):
         SyncWorkingMemory("session", "mysql://user:password@localhost/app", driver="asyncmy").get("key")
 
 
