@@ -33,6 +33,8 @@ class _Awaited(AsyncStore[WorkingOperations]):
 class _Blocking(SyncStore[WorkingOperations]):
     """The blocking side."""
 
+    _awaited_class = "WorkingMemory"
+
     @blocking(WorkingOperations.execute)
     def execute(self) -> None: ...
 
