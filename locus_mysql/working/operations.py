@@ -35,7 +35,7 @@ from .calls import (
     WriteTask,
     lifetime_us,
 )
-from .plans import Plans, Reading, Writing, session_of
+from .plans import Plans, Reading, Writing, found_among
 from .refusals import checkpoint_there, no_checkpoint, not_a_whole_number, of_nothing, out_of_range
 
 #: One write in so many is followed by some housekeeping.
@@ -111,11 +111,11 @@ class WorkingOperations:
         renewing = (self.sql.sessions.renew(key),) if call.renew else ()
         statements = (*renewing, *(reading.statement for reading in readings))
         results = (yield Batch(statements, atomic=len(readings) > 1))[len(renewing) :]
-        stamp, ttl_us = session_of(results[0])
-        if call.if_stamp not in {None, stamp}:
+        told = [reading.told(result.rows) for reading, result in zip(readings, results, strict=True)]
+        _, stamp, ttl_us = told[0]
+        if call.if_stamp is not None and call.if_stamp != stamp:
             raise StampMoved
-        answers = tuple(reading.answer(result.rows) for reading, result in zip(readings, results, strict=True))
-        return Reply(answers, stamp, ttl_us)
+        return Reply(tuple(answer for answer, _, _ in told), stamp, ttl_us)
 
     def _write(self, call: Call) -> Operation[Reply]:
         key = SessionKey(*call.address)
@@ -229,7 +229,7 @@ class WorkingOperations:
         )
         state, *came = yield Batch((self.sql.sessions.state(key), *outcomes), atomic=False)
         answers = tuple(
-            plan.answer(result.rows)
+            plan.told(result.rows)[0]
             if isinstance(plan, Reading)
             else plan.answer(cast("int | None", result.rows[0][0]) if result.rows else None)
             for plan, result in zip(plans, came, strict=True)
@@ -297,7 +297,8 @@ class WorkingOperations:
                 value = written.get(command.key)
                 if value is None:
                     (found,) = yield Batch.of(self.sql.entries.read(key, (command.key,), ""))
-                    value = cast("bytes | None", found.rows[0][1]) if found.rows else None
+                    there = found_among(found.rows).get(command.key)
+                    value = None if there is None else there.value
                 written[command.key] = _sum(value, command)
                 more_bytes += len(written[command.key]) - len(str(command.by))
         return more_bytes
@@ -346,8 +347,8 @@ def _reply(call: Call, plans: list[Reading | Writing], came: Results, named: dic
     for place, (command, plan) in enumerate(zip(call.commands, plans, strict=True)):
         result = came.named(f"answer{place}") if f"answer{place}" in named else Result()
         if isinstance(plan, Reading):
-            answers.append(plan.answer(result.rows))
-            ttl_us = session_of(result)[1]
+            answer, _, ttl_us = plan.told(result.rows)
+            answers.append(answer)
             continue
         answers.append(plan.answer(cast(int, result.rows[0][0]) if result.rows else result.last_insert_id))
         stamp = 0 if isinstance(command, End) else stamp + plan.more_stamps

@@ -103,11 +103,10 @@ SELECT s.sid, s.stamp, s.ttl_us, COALESCE(s.expires_at <= UTC_TIMESTAMP(6), FALS
 # What there is, without what has expired.
 MEASURE = """
 SELECT COALESCE(SUM(e.kind = 1), 0), COALESCE(SUM(e.size_bytes), 0), COALESCE(SUM(e.kind = 3), 0),
-       (SELECT COUNT(*) FROM {checkpoints} c WHERE c.tenant = s.tenant AND c.sid = s.sid),
-       TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), s.expires_at), s.stamp, s.ttl_us
+       (SELECT COUNT(*) FROM {checkpoints} c WHERE c.tenant = s.tenant AND c.sid = s.sid), {KNOWN}
   FROM {sessions} s
   LEFT JOIN {entries} e ON {OF_SESSION} AND {ALIVE}
- WHERE {SESSION}
+ WHERE s.tenant = %s AND s.session_id = %s
  GROUP BY s.tenant, s.session_id
 """
 
@@ -252,7 +251,7 @@ class SessionStatements(WorkingStatements):
         return Statement(self._text(STATE), key)
 
     def measure(self, key: SessionKey) -> Statement:
-        """Variables, bytes, notes, checkpoints, microseconds left, stamp and time to live."""
+        """Variables, bytes, notes, checkpoints, and what is known of the session."""
         return Statement(self._text(MEASURE), key)
 
     def renew(self, key: SessionKey) -> Statement:
