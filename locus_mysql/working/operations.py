@@ -335,10 +335,13 @@ def _token_of(call: Call, place: int) -> bytes:
 
 def _is_more(call: Call, plans: list[Reading | Writing]) -> bool:
     """Whether a call writes more than a whole session may hold; checked behind what it writes, then."""
-    begun = [plan.change.begun for plan in plans if isinstance(plan, Writing)]
-    variables, notes, size_bytes = (sum(count) for count in zip(*begun, strict=True))
+    variables = notes = size_bytes = 0
+    for plan in plans:
+        if isinstance(plan, Writing):
+            more_variables, more_notes, more_bytes = plan.change.begun
+            variables, notes, size_bytes = variables + more_variables, notes + more_notes, size_bytes + more_bytes
     limits = call.limits
-    return bool(variables > limits.keys or notes > limits.scratchpad_entries or size_bytes > limits.session_bytes)
+    return variables > limits.keys or notes > limits.scratchpad_entries or size_bytes > limits.session_bytes
 
 
 def _reply(call: Call, plans: list[Reading | Writing], came: Results, named: dict[str, Statement]) -> Reply:

@@ -233,16 +233,20 @@ class SessionProcedures:
             Unavailable: The storage did not answer in time, or others wrote each of the 50 times that it was tried.
         """
         for _ in range(TRIES):
-            read = yield from self._carried_out(self._call("update_task_state", ReadTask()))
+            reading, now = self._call("update_task_state", ReadTask()), monotonic()
+            read = yield reading
+            self._learn(reading, now, read)
             before = cast("bytes | None", read.results[0])
             after = change(self._task_of(before))
             write = self._task("The function given to update_task_state must return", after)
             if write.value == before:
                 return after
+            call, now = replace(self._call("update_task_state", write), if_stamp=read.stamp), monotonic()
             try:
-                yield from self._carried_out(replace(self._call("update_task_state", write), if_stamp=read.stamp))
+                reply = yield call
             except StampMoved:
                 continue
+            self._learn(call, now, reply)
             return after
         raise Unavailable(
             f"Others wrote to session {self.address.session_id!r} each of the {TRIES} times that this change of its "
@@ -360,22 +364,21 @@ class SessionProcedures:
 
     def _only(self, name: str, command: Command[T]) -> Procedure[T]:
         """The result of a call with one command."""
-        reply = yield from self._carried_out(self._call(name, command))
+        call, now = self._call(name, command), monotonic()
+        reply = yield call
+        self._learn(call, now, reply)
         return cast(T, reply.results[0])
 
-    def _carried_out(self, call: Call) -> Procedure[Reply]:
-        """The reply to a call; what it tells of the session is remembered."""
-        now = monotonic()
-        reply = yield call
+    def _learn(self, call: Call, made_at: float, reply: Reply) -> None:
+        """Remember what the reply to a call tells of the session."""
         writes = call.writes
         with self._lock:
             if writes or call.renew:
-                self._renewed_at = now
+                self._renewed_at = made_at
             if not writes:
                 self._known_ttl_us = reply.ttl_us if reply.stamp else self._ttl_us
             for key in call.used:
                 self._used.pop(key, None)
-        return reply
 
     def _call(self, name: str, command: Command[Any]) -> Call:
         writes = not isinstance(command, READS)

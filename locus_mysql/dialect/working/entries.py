@@ -34,7 +34,7 @@ SELECT e.name, e.value, {LEFT_US}, {KNOWN}
   LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = %s AND <names>
  WHERE s.tenant = %s AND s.session_id = %s
 """
-ANY_ALIVE = "{ALIVE}"
+READ_ALL = READ.rstrip() + "\n <order>"
 IN_ORDER = "ORDER BY e.name"
 LAST = "ORDER BY e.name DESC LIMIT %s"
 KEYS = """
@@ -256,19 +256,15 @@ class EntryStatements(WorkingStatements):
         Also of those that have expired, or were deleted, which have no value.
         """
         which = named(names, as_json)
-        sql = READ.replace("<listed>", f"\n  LEFT JOIN {which.table} ON TRUE" if which.table else "")
-        return Statement(
-            self._text(sql.replace("<names>", which.condition)), (*which.table_params, VARIABLE, *which.params, *key)
-        )
+        listed = f"\n  LEFT JOIN {which.table} ON TRUE" if which.table else ""
+        text = self._text(READ, ("<listed>", listed), ("<names>", which.condition))
+        return Statement(text, (*which.table_params, VARIABLE, *which.params, *key))
 
     def read_all(self, key: SessionKey, kind: int, last: int | None = None) -> Statement:
         """The same of all that there are of a kind, in the order of their names; or the last ones, backwards."""
-        sql = (
-            READ.replace("<listed>", "").replace("<names>", ANY_ALIVE).rstrip()
-            + "\n "
-            + (IN_ORDER if last is None else LAST)
-        )
-        return Statement(self._text(sql), (kind, *key) if last is None else (kind, *key, last))
+        order = IN_ORDER if last is None else LAST
+        text = self._text(READ_ALL, ("<order>", order), ("<listed>", ""), ("<names>", "{ALIVE}"))
+        return Statement(text, (kind, *key) if last is None else (kind, *key, last))
 
     def keys(self, key: SessionKey, pattern: str) -> Statement:
         """Names of variables that match a glob, and what is known of the session."""
@@ -278,12 +274,12 @@ class EntryStatements(WorkingStatements):
         """Kind, name and version of entries, deleted ones too; and what is known of the session."""
         condition = "TRUE" if names is None else f"e.name IN {LISTED}"
         params = () if names is None else (as_json,)
-        return Statement(self._text(VERSIONS.replace("<names>", condition)), (*params, *key))
+        return Statement(self._text(VERSIONS, ("<names>", condition)), (*params, *key))
 
     def has(self, key: SessionKey, as_json: str, *, task: bool) -> Statement:
         """How many of these variables there are, and their bytes; with those of the task state, if asked."""
-        sql = HAS.replace("<names>", f"e.name IN {LISTED}")
-        return Statement(self._text(sql), (TASK if task else 0, as_json, *key))
+        text = self._text(HAS, ("<names>", f"e.name IN {LISTED}"))
+        return Statement(text, (TASK if task else 0, as_json, *key))
 
     def put(self, key: SessionKey, kind: int, rows: Sequence[EntryRow]) -> tuple[Statement, ...]:
         """Write entries whole."""
@@ -292,7 +288,7 @@ class EntryStatements(WorkingStatements):
         some = [rows[start : start + ROWS_PER_STATEMENT] for start in range(0, len(rows), ROWS_PER_STATEMENT)]
         return tuple(
             Statement(
-                self._text(PUT.replace("<rows>", ", ".join(["ROW(%s, %s, %s, %s, %s)"] * len(portion)))),
+                self._text(PUT, ("<rows>", ", ".join(["ROW(%s, %s, %s, %s, %s)"] * len(portion)))),
                 (kind, *(param for row in portion for param in row.params), *key),
             )
             for portion in some
@@ -302,7 +298,7 @@ class EntryStatements(WorkingStatements):
         content = (row.value, row.likeness, row.size_bytes)
         expires, ttl = ("NULL", ()) if row.ttl_us is None else (EXPIRES, (row.ttl_us,))
         params = (kind, row.name, *content, *ttl, *key, *content, *ttl)
-        return Statement(self._text(PUT_ONE.replace("<expires>", expires)), params)
+        return Statement(self._text(PUT_ONE, ("<expires>", expires)), params)
 
     def put_if_matched(self, key: SessionKey, token: bytes, row: EntryRow) -> Statement:
         """Write a variable if the write was settled as carried out; it keeps its time to live."""
@@ -358,9 +354,7 @@ class EntryStatements(WorkingStatements):
         """Leave the token of a write whose answer is whether a variable is as expected."""
         expected = "e.name IS NULL" if likeness is None else "e.likeness = %s"
         params = () if likeness is None else (likeness,)
-        return Statement(
-            self._text(SETTLE_MATCH.replace("<expected>", expected)), (key.tenant, token, name, *key, *params)
-        )
+        return Statement(self._text(SETTLE_MATCH, ("<expected>", expected)), (key.tenant, token, name, *key, *params))
 
     def settle_number(self, key: SessionKey, token: bytes, name: str) -> Statement:
         """Leave the token of a write whose answer is the number that a variable is."""
