@@ -108,14 +108,20 @@ class WorkingOperations:
     def _read(self, call: Call) -> Operation[Reply]:
         key = SessionKey(*call.address)
         readings = [self._plans.reading(command, key) for command in call.commands]
-        renewing = (self.sql.sessions.renew(key),) if call.renew else ()
-        statements = (*renewing, *(reading.statement for reading in readings))
-        results = (yield Batch(statements, atomic=len(readings) > 1))[len(renewing) :]
-        told = [reading.told(result.rows) for reading, result in zip(readings, results, strict=True)]
-        _, stamp, ttl_us = told[0]
+        statements = [reading.statement for reading in readings]
+        if call.renew:
+            statements.insert(0, self.sql.sessions.renew(key))
+        results = yield Batch(tuple(statements), atomic=len(readings) > 1)
+        if call.renew:
+            del results[0]
+        answers: list[object] = []
+        stamp, ttl_us = 0, None
+        for reading, result in zip(readings, results, strict=True):
+            answer, stamp, ttl_us = reading.told(result.rows)
+            answers.append(answer)
         if call.if_stamp is not None and call.if_stamp != stamp:
             raise StampMoved
-        return Reply(tuple(answer for answer, _, _ in told), stamp, ttl_us)
+        return Reply(tuple(answers), stamp, ttl_us)
 
     def _write(self, call: Call) -> Operation[Reply]:
         key = SessionKey(*call.address)

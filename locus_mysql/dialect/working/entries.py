@@ -34,6 +34,7 @@ SELECT e.name, e.value, {LEFT_US}, {KNOWN}
   LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = %s AND <names>
  WHERE s.tenant = %s AND s.session_id = %s
 """
+OF_ONE_NAME = (("<listed>", ""), ("<names>", "e.name = %s"))
 READ_ALL = READ.rstrip() + "\n <order>"
 IN_ORDER = "ORDER BY e.name"
 LAST = "ORDER BY e.name DESC LIMIT %s"
@@ -184,7 +185,7 @@ SELECT s.tenant, s.sid, 1, fresh.name, fresh.value, fresh.value, fresh.size_byte
        used       = s.stamp,
        expires_at = IF({entries}.expires_at <= UTC_TIMESTAMP(6), NULL, {entries}.expires_at)
 """
-SETTLE = "INSERT INTO {settled} (tenant, token, outcome, settled_at) VALUES (%s, %s, %s, UTC_TIMESTAMP(6))"
+SETTLE = "INSERT INTO {settled} (tenant, token, outcome, settled_at) VALUES (%s, %s, NULL, UTC_TIMESTAMP(6))"
 
 # The answer is how many entries there are that are about to be removed. It is the last insert id too.
 SETTLE_COUNT = """
@@ -255,6 +256,8 @@ class EntryStatements(WorkingStatements):
 
         Also of those that have expired, or were deleted, which have no value.
         """
+        if len(names) == 1:
+            return Statement(self._text(READ, *OF_ONE_NAME), (VARIABLE, names[0], *key))
         which = named(names, as_json)
         listed = f"\n  LEFT JOIN {which.table} ON TRUE" if which.table else ""
         text = self._text(READ, ("<listed>", listed), ("<names>", which.condition))
@@ -338,9 +341,9 @@ class EntryStatements(WorkingStatements):
         text, key_bytes = str(by).encode(), len(name.encode())
         return Statement(self._text(ADD), (name, text, key_bytes + len(text), *key, by, key_bytes))
 
-    def settle(self, tenant: str, token: bytes, outcome: int | None = None) -> Statement:
-        """Leave the token of a write."""
-        return Statement(self._text(SETTLE), (tenant, token, outcome))
+    def settle(self, tenant: str, token: bytes) -> Statement:
+        """Leave the token of a write without an answer."""
+        return Statement(self._text(SETTLE), (tenant, token))
 
     def settle_count(
         self, key: SessionKey, token: bytes, kind: int, names: Sequence[str] | None = None, as_json: str = ""

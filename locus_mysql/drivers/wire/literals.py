@@ -54,14 +54,14 @@ def literal(value: Param) -> bytes:
     Raises:
         TypeError: The value has a type that is never stored here.
     """
+    if isinstance(value, int):
+        return b"%d" % value
+    if value is None:
+        return b"NULL"
     if isinstance(value, str):
         return b"'%b'" % _escaped(value.encode())
     if isinstance(value, bytes):
         return b"_binary'%b'" % _escaped(value)
-    if value is None:
-        return b"NULL"
-    if isinstance(value, int):
-        return b"%d" % value
     raise TypeError(f"A parameter must be str, bytes, int or None, not {type(value).__name__}.")
 
 
