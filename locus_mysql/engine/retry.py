@@ -30,6 +30,14 @@ class Retry:
         clock: Seconds that only go forward.
     """
 
+    #: Whether an earlier try may have been carried out, or still may be: what was sent may arrive late.
+    fate_unknown = False
+
+    # Set when something fails; each call makes one of these.
+    _wait_s = FIRST_WAIT_S
+    _was_refused = False
+    _last: DriverError | None = None
+
     def __init__(
         self, config: ConnectionOptions, *, reached_before: bool, clock: Callable[[], float] = time.monotonic
     ) -> None:
@@ -37,11 +45,6 @@ class Retry:
         self._reached = reached_before
         self._clock = clock
         self._deadline = clock() + config.retry_deadline_s
-        self._wait_s = FIRST_WAIT_S
-        #: Whether an earlier try may have been carried out, or still may be: what was sent may arrive late.
-        self.fate_unknown = False
-        self._was_refused = False
-        self._last: DriverError | None = None
 
     def begin_batch(self) -> None:
         """Go on to the next batch. That the fate of an earlier one is unknown is not forgotten: it may do the same."""
