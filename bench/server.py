@@ -1,9 +1,9 @@
 """The HTTP service: saves and loads through it, beside the same calls of a process that has the database itself.
 
-The service is `python -m locus_mysql serve` with tokens, in a process of its own, as it is by default: each request is
-logged. "Direct" is `CheckpointStore` in the measuring process, on the same client library; what goes through the
-service begins and ends with a dict as well, over a client that costs little. `MySQLCheckpointer` and Locus'
-`HTTPCheckpointer` begin and end with an agent's state. Each conversation has a thread and saves each message as
+The service is `python -m locus_mysql serve` with tokens, as it is by default: one process, and each request is logged.
+With `--workers 2` it is two. "Direct" is `CheckpointStore` in the measuring process, on the same client library; what
+goes through the service begins and ends with a dict as well, over a client that costs little. `MySQLCheckpointer` and
+Locus' `HTTPCheckpointer` begin and end with an agent's state. Each conversation has a thread and saves each message as
 it comes; every save is loaded again. Client, service and MySQL share the machine's processors, so many clients measure
 what all three take together. Alone, the contestants take turns call by call; at once, by slices.
 """
@@ -55,7 +55,7 @@ SLICES, QUICK_SLICES, CALLS = 8, 2, 10
 #: A conversation grows by so many messages; then another one begins.
 GROWS_BY = 50
 
-DIRECT, SERVICE = "direct, CheckpointStore", "service"
+DIRECT, SERVICE, WORKERS = "direct, CheckpointStore", "service", "service, --workers 2"
 DIRECT_LOCUS, SERVICE_LOCUS = "direct, MySQLCheckpointer", "service, HTTPCheckpointer"
 SAVE, LOAD = "save", "load"
 PERCENTILES = (50, 95)
@@ -118,8 +118,8 @@ class Direct(Contestant):
 class Service(Contestant):
     """The service, over a connection for each client."""
 
-    def __init__(self, port: int, token: str) -> None:
-        super().__init__(SERVICE)
+    def __init__(self, port: int, token: str, name: str = SERVICE) -> None:
+        super().__init__(name)
         self._port = port
         self._token = token
         self._connections: list[Connection] = []
@@ -217,9 +217,13 @@ async def _measure(dsn: str, quick: bool) -> dict[str, Any]:
         for size in QUICK_SIZES if quick else SIZES:
             print(f"bench: server, {driver}, {size} messages", file=sys.stderr, flush=True)
             states = await states_from(size)
-            with fresh_database(dsn) as own, running_service(own, driver) as service:
+            with (
+                fresh_database(dsn) as own,
+                running_service(own, driver) as one_process,
+                running_service(own, driver, workers=2) as two_processes,
+            ):
                 case = cases.setdefault(driver, {}).setdefault(str(size), {})
-                everyone = contestants(own, driver, service.port, service.token)
+                everyone = contestants(own, driver, one_process, two_processes)
                 case["alone"] = await alone(everyone, states, QUICK_ROUNDS if quick else ROUNDS)
                 case["at_once"] = await at_once(everyone, states, QUICK_SLICES if quick else SLICES)
                 for one in everyone:
@@ -227,14 +231,15 @@ async def _measure(dsn: str, quick: bool) -> dict[str, Any]:
     return cases
 
 
-def contestants(dsn: str, driver: str, port: int, token: str) -> list[Contestant]:
+def contestants(dsn: str, driver: str, one_process: Running, two_processes: Running) -> list[Contestant]:
     """All of them."""
-    url = f"http://127.0.0.1:{port}"
+    url = f"http://127.0.0.1:{one_process.port}"
     return [
         Direct(dsn, driver),
-        Service(port, token),
+        Service(one_process.port, one_process.token),
+        Service(two_processes.port, two_processes.token, WORKERS),
         OfLocus(DIRECT_LOCUS, MySQLCheckpointer(dsn, driver=driver)),
-        OfLocus(SERVICE_LOCUS, HTTPCheckpointer(url, headers={"Authorization": f"Bearer {token}"})),
+        OfLocus(SERVICE_LOCUS, HTTPCheckpointer(url, headers={"Authorization": f"Bearer {one_process.token}"})),
     ]
 
 
@@ -318,7 +323,7 @@ class Running:
 
 
 @contextmanager
-def running_service(dsn: str, driver: str) -> Iterator[Running]:
+def running_service(dsn: str, driver: str, workers: int = 1) -> Iterator[Running]:
     """A service on a database."""
     made = new_token("bench", "default", "write")
     with tempfile.TemporaryDirectory() as folder:
@@ -326,7 +331,8 @@ def running_service(dsn: str, driver: str) -> Iterator[Running]:
         log = Path(folder, "log")
         with log.open("w") as output:
             command = ["-m", "locus_mysql", "serve", "--dsn", f"{dsn}?driver={driver}", "--port", "0"]
-            process = subprocess.Popen([sys.executable, *command, "--tokens", str(tokens)], stderr=output)
+            command += ["--tokens", str(tokens), "--workers", str(workers)]
+            process = subprocess.Popen([sys.executable, *command], stderr=output)
         try:
             yield Running(process.pid, _port_of(process, log), made.secret)
         finally:
@@ -364,10 +370,10 @@ def added(result: dict[str, Any], what: str) -> float:
     )
 
 
-def throughput(result: dict[str, Any], what: str) -> float:
-    """The least share of the direct throughput that the service has, of all drivers and sizes."""
+def throughput(result: dict[str, Any], what: str, name: str) -> float:
+    """The least share of the direct throughput that a service has, of all drivers and sizes."""
     return min(
-        case["at_once"][SERVICE][what]["per_s"] / case["at_once"][DIRECT][what]["per_s"]
+        case["at_once"][name][what]["per_s"] / case["at_once"][DIRECT][what]["per_s"]
         for sizes in result["cases"].values()
         for case in sizes.values()
     )

@@ -259,8 +259,9 @@ def _of_server() -> Iterator[Target]:
     """What is wanted of the HTTP service."""
     for what in (server.SAVE, server.LOAD):
         yield Target(f"{what}, ms that the service adds", "one client, p50", "≤", 1.5, added(what), server.PAGE)
-        case = f"{server.CLIENTS} clients"
-        yield Target(f"{what}s a second, of direct ones", case, "≥", 0.6, share_of_direct(what), server.PAGE)
+        for name in (server.SERVICE, server.WORKERS):
+            case = f"{name}, {server.CLIENTS} clients"
+            yield Target(f"{what}s a second, of direct ones", case, "≥", 0.6, share_of_direct(what, name), server.PAGE)
 
 
 def added(what: str) -> Callable[[Results], float]:
@@ -268,9 +269,9 @@ def added(what: str) -> Callable[[Results], float]:
     return lambda results: server.added(results["server"], what)
 
 
-def share_of_direct(what: str) -> Callable[[Results], float]:
-    """The least share of the direct throughput that the service has."""
-    return lambda results: server.throughput(results["server"], what)
+def share_of_direct(what: str, name: str) -> Callable[[Results], float]:
+    """The least share of the direct throughput that a service has."""
+    return lambda results: server.throughput(results["server"], what, name)
 
 
 def _of_inspection() -> Iterator[Target]:

@@ -27,6 +27,8 @@ COOKIE_KEY_VARIABLE = "LOCUS_MYSQL_COOKIE_KEY"
 
 DEFAULT_PORT = 8765
 
+MOST_WORKERS = 64
+
 #: How long a call of the service goes on trying while the database is away, in seconds, if nothing else was said:
 #: shorter than clients wait (Locus' 30 s), so that they are told.
 RETRY_DEADLINE_S = 10.0
@@ -71,6 +73,13 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
         metavar="COUNT",
         help="how many are carried out at once, half of them by one token (128)",
     )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=1,
+        metavar="COUNT",
+        help="processes that serve, each with connections and limits of its own (1)",
+    )
     parser.add_argument("--root-path", default="", metavar="PATH", help="the path that a proxy takes off")
     parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="certificate (PEM) for HTTPS")
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key (PEM)")
@@ -102,6 +111,7 @@ def serve(arguments: argparse.Namespace) -> int:
     from ..server.application import create_app
     from ..server.limits import Limits
     from ..server.running import bind, is_local, run
+    from ..server.workers import fork_workers
 
     config = MySQLConfig.from_env(**options_of(arguments))
     if "retry_deadline_s" not in config.model_fields_set:
@@ -115,6 +125,8 @@ def serve(arguments: argparse.Namespace) -> int:
         _check_certificate(arguments.tls_cert, arguments.tls_key)
     if not 0 <= arguments.port <= 65535:
         raise ConfigError("--port must be from 0 to 65535.")
+    if not 1 <= arguments.workers <= MOST_WORKERS:
+        raise ConfigError(f"--workers must be from 1 to {MOST_WORKERS}.")
     if arguments.root_path:
         arguments.root_path = "/" + arguments.root_path.strip("/") if arguments.root_path.strip("/") else ""
     given = {"body_bytes": arguments.max_body_bytes, "requests": arguments.max_requests}
@@ -148,6 +160,12 @@ def serve(arguments: argparse.Namespace) -> int:
             if tokens is None:
                 tell("Without tokens: every program on this machine may read and write.")
 
+        stopping = None
+        if arguments.workers > 1:
+            worker = fork_workers(arguments.workers, sockets, ready)
+            if isinstance(worker, int):
+                return worker
+            ready, stopping = worker.ready, worker.stopping
         run(
             app,
             sockets,
@@ -155,6 +173,7 @@ def serve(arguments: argparse.Namespace) -> int:
             tls_cert=arguments.tls_cert,
             tls_key=arguments.tls_key,
             ready=ready,
+            stopping=stopping,
         )
     finally:
         for one in sockets:

@@ -8,8 +8,7 @@ from typing import Unpack
 
 from pydantic import SecretStr
 from starlette.applications import Starlette
-from starlette.routing import BaseRoute, Match
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
 from ..config import Keywords, MySQLConfig
 from ..database.database import Database, share
@@ -88,26 +87,32 @@ def create_app(
             await database.aclose()
 
     allowed = Hosts(allowed_hosts, loopback=tokens is None)
-    app = Starlette(routes=[Everything(Dispatcher(routers, limits, allowed))], lifespan=lifespan)
+    app = Application(Dispatcher(routers, limits, allowed), lifespan=lifespan)
     app.state.services = services
     app.state.limits = limits  # for who serves it
     return app
 
 
-class Everything(BaseRoute):
-    """The route of every request: Starlette's own decode a path before they look at it.
+class Application(Starlette):
+    """Starlette, of which every request goes to one place.
+
+    Its own routes decode a path before they look at it, and what it wraps around them would never see an error.
 
     Args:
         dispatcher: What answers.
+        lifespan: As Starlette's.
     """
 
-    def __init__(self, dispatcher: Dispatcher) -> None:
+    def __init__(self, dispatcher: Dispatcher, lifespan: Lifespan[Starlette]) -> None:
+        super().__init__(lifespan=lifespan)
         self.dispatcher = dispatcher
 
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Whether it is a request."""
-        return (Match.FULL if scope["type"] == "http" else Match.NONE), {}
+    def build_middleware_stack(self) -> ASGIApp:
+        """What others have added, around what answers."""
+        app: ASGIApp = self._answer
+        for middleware, args, kwargs in reversed(self.user_middleware):
+            app = middleware(app, *args, **kwargs)
+        return app
 
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer it."""
-        await self.dispatcher(scope, receive, send)
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await (self.dispatcher if scope["type"] == "http" else self.router)(scope, receive, send)

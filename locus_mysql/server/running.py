@@ -12,7 +12,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from starlette.applications import Starlette
@@ -80,8 +80,11 @@ def run(
     tls_cert: Path | None = None,
     tls_key: Path | None = None,
     ready: Callable[[], None] = lambda: None,
+    stopping: int | None = None,
 ) -> None:
     """Serve until a signal asks to stop; then finish what was accepted.
+
+    The event loop is uvloop's where that is installed.
 
     Args:
         app: What `create_app` made.
@@ -90,17 +93,25 @@ def run(
         tls_cert: File of the certificate (PEM).
         tls_key: File of its key (PEM).
         ready: Called when the database was asked, and clients may come.
+        stopping: A file descriptor that asks to stop as well, once it can be read from.
 
     Raises:
         SetupError: The database answers, and cannot be used.
     """
     server = server_of(app, ready, root_path=root_path, ssl_certfile=tls_cert, ssl_keyfile=tls_key)
 
+    def stop() -> None:
+        asyncio.get_running_loop().remove_reader(cast(int, stopping))
+        server.should_exit = True
+
     async def serve() -> None:
+        if stopping is not None:
+            asyncio.get_running_loop().add_reader(stopping, stop)
         await _check_database(server.services)
         await server.serve(sockets)
 
-    asyncio.run(serve())
+    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+        runner.run(serve())
 
 
 def server_of(app: Starlette, ready: Callable[[], None] = lambda: None, **options: Any) -> Server:

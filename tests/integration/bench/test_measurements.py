@@ -155,12 +155,12 @@ def test_the_service_is_measured_beside_direct_calls(server_dsn: str, monkeypatc
     monkeypatch.setattr(server, "CLIENTS", 2)
     result = server.measure(server_dsn, quick=True)
     (case,) = (case for sizes in result["cases"].values() for case in sizes.values())
-    everyone = {server.DIRECT, server.SERVICE, server.DIRECT_LOCUS, server.SERVICE_LOCUS}
+    everyone = {server.DIRECT, server.SERVICE, server.WORKERS, server.DIRECT_LOCUS, server.SERVICE_LOCUS}
     assert case["alone"].keys() == case["at_once"].keys() == everyone
     for what in (server.SAVE, server.LOAD):
         assert all(0 < one[what]["p50"] <= one[what]["p95"] for one in case["alone"].values())
         assert all(one[what]["per_s"] > 0 for one in case["at_once"].values())
-        assert server.throughput(result, what) > 0
+        assert all(server.throughput(result, what, name) > 0 for name in (server.SERVICE, server.WORKERS))
     assert server.SERVICE_LOCUS in server.table(result)
     assert json.loads(json.dumps(result)) == result
 

@@ -20,7 +20,8 @@ WAIT_S = 60.0
 def running(app: Any, **options: Any) -> Iterator[str]:
     """Serve an application on 127.0.0.1 as `serve` does; gives the base of its URLs. The options are Uvicorn's."""
     if hasattr(app.state, "services"):
-        server: uvicorn.Server = server_of(app, port=0, **options)
+        # Not uvloop, as the command has: a `Database` that outlives the loop could not let its connections go silently.
+        server: uvicorn.Server = server_of(app, port=0, loop="asyncio", **options)
     else:  # one that has the service within
         server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False))
     thread = threading.Thread(target=server.run, daemon=True)

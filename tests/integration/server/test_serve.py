@@ -188,10 +188,15 @@ async def test_a_turn_whose_process_is_killed_goes_on_in_another_one(dsn: str) -
         assert service.stop() == 0
 
 
-def test_asked_to_stop_it_finishes_what_it_has_accepted(dsn: str, make_config: MakeConfig) -> None:
+@pytest.mark.parametrize(
+    ("workers", "signum"), [("1", signal.SIGTERM), ("2", signal.SIGTERM), ("2", signal.SIGINT), ("2", signal.SIGHUP)]
+)
+def test_asked_to_stop_it_finishes_what_it_has_accepted(
+    dsn: str, make_config: MakeConfig, workers: str, signum: signal.Signals
+) -> None:
     """A save waits for the lock on its thread's row while the service is asked to stop; an idle client does nothing."""
     config = make_config()
-    with serving_at(dsn) as service, RawClient(service.url) as idle:
+    with serving_at(dsn, "--workers", workers) as service, RawClient(service.url) as idle:
         assert idle.request("GET", "/health").status == 200
         with RawClient(service.url) as client, connect(config, config.database, autocommit=False) as locking:
             assert client.post(PATH, state(checkpoint_id="first")).status == 200
@@ -200,7 +205,7 @@ def test_asked_to_stop_it_finishes_what_it_has_accepted(dsn: str, make_config: M
             with ThreadPoolExecutor(1) as pool:
                 saving = pool.submit(client.post, PATH, state(checkpoint_id="second"))
                 until(lambda: waits_for_a_lock(config), "the wait for the lock")
-                service.process.send_signal(signal.SIGTERM)
+                service.process.send_signal(signum)
                 until(lambda: refuses(service.url), "the refusal of new clients")
                 assert idle.is_closed()
                 assert service.process.poll() is None
