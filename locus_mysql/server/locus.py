@@ -129,7 +129,7 @@ async def save(request: Request) -> Response:
     threads = services_of(request).threads(tenant_of(request))
     checkpoint_id = uuid4().hex if new.checkpoint_id is None else new.checkpoint_id
     prepared = await aside(request, threads.prepared, new.state, checkpoint_id, new.metadata)
-    return answer({"checkpoint_id": await threads.save_prepared(thread_id, prepared)})
+    return answer({"checkpoint_id": await threads.save_once(thread_id, prepared)})
 
 
 async def load(request: Request) -> Response:
