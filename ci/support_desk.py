@@ -144,10 +144,8 @@ async def fill(database: Database, tenant: str = "default") -> AsyncIterator[tup
     metadata = {"channel": "chat", "order": 48213, "language": "en"}
     for name, (question, channel, confidence) in OTHERS.items():
         messages = [said("user", question), said("assistant", "Let me look that up for you.")]
-        yield (
-            name,
-            await agents.save_once(name, state_after(messages, confidence), f"{name[:16]}-1", {"channel": channel}),
-        )
+        new = agents.prepared(state_after(messages, confidence), f"{name[:16]}-1", {"channel": channel})
+        yield name, await agents.save_once(name, new)
     kept = 0
     fork = ""
     for messages, step in ((BEGINNING + REPLACED, "a"), (BEGINNING + REFUNDED, "b")):
@@ -159,7 +157,8 @@ async def fill(database: Database, tenant: str = "default") -> AsyncIterator[tup
             kept += 1
             sure = min(0.97, 0.42 + 0.05 * kept) if step == "a" else 0.6 + 0.02 * (at - len(BEGINNING))
             state = state_after(messages[:at], round(sure, 2))
-            saved = await agents.save_once(THREAD, state, f"01HZX9{step.upper()}{kept:02d}K3", metadata)
+            new = agents.prepared(state, f"01HZX9{step.upper()}{kept:02d}K3", metadata)
+            saved = await agents.save_once(THREAD, new)
             fork = saved if at == len(BEGINNING) else fork
             yield THREAD, saved
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
@@ -194,3 +195,15 @@ def query_of(request: Request, lists: Collection[str] = ()) -> dict[str, Any]:
         else:
             query[name] = value
     return query
+
+
+def value_of(text: str) -> Any:
+    """What a value in a query means: JSON if it is some, else the text."""
+    try:
+        return json.loads(text, parse_constant=_no_json)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _no_json(constant: str) -> None:
+    raise ValueError(constant)

@@ -7,7 +7,7 @@ such ids are refused, as nobody could ask for them.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from uuid import uuid4
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -15,11 +15,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from .answers import answer, answer_text
+from .api.families import is_there
 from .api.models import Gone
 from .bodies import aside
 from .problems import Problem, invalid, not_found
 from .routing import Endpoint, Handler
 from .services import services_of, tenant_of
+
+#: The family that threads are kept in.
+FAMILY: Final = "agents"
 
 #: The most ids that one answer lists. A larger limit is taken as this one: an error would look to the client as a
 #: thread without checkpoints.
@@ -120,13 +124,14 @@ async def save(request: Request) -> Response:
     threads = services_of(request).threads(tenant_of(request))
     checkpoint_id = uuid4().hex if new.checkpoint_id is None else new.checkpoint_id
     prepared = await aside(request, threads.prepared, new.state, checkpoint_id, new.metadata)
-    return answer({"checkpoint_id": await threads.save_prepared(thread_id, prepared)})
+    return answer({"checkpoint_id": await threads.save_once(thread_id, prepared)})
 
 
 async def load(request: Request) -> Response:
     """The state of a checkpoint, as it was saved."""
     threads = services_of(request).threads(tenant_of(request))
-    text = await threads.load_text(request.path_params["thread_id"], request.path_params["checkpoint_id"])
+    thread_id, checkpoint_id = request.path_params["thread_id"], request.path_params["checkpoint_id"]
+    text = await threads.load_text(thread_id, checkpoint_id) if await is_there(request, FAMILY) else None
     if text is None:
         raise not_found("checkpoint")
     return answer_text(b'{"state":%b}' % text)
@@ -135,14 +140,15 @@ async def load(request: Request) -> Response:
 async def list_checkpoints(request: Request) -> Response:
     """Ids of a thread's checkpoints; of one that does not exist, none."""
     threads = services_of(request).threads(tenant_of(request))
-    limit: int = request.state.query.limit
-    return answer({"checkpoints": await threads.list_checkpoints(request.path_params["thread_id"], limit)})
+    thread_id, limit = request.path_params["thread_id"], request.state.query.limit
+    there = await is_there(request, FAMILY)
+    return answer({"checkpoints": await threads.list_checkpoints(thread_id, limit) if there else []})
 
 
 async def delete(request: Request) -> Response:
     """Delete a checkpoint, or a thread."""
     threads = services_of(request).threads(tenant_of(request))
-    checkpoint_id = request.path_params.get("checkpoint_id")
-    if not await threads.delete(request.path_params["thread_id"], checkpoint_id):
+    thread_id, checkpoint_id = request.path_params["thread_id"], request.path_params.get("checkpoint_id")
+    if not (await is_there(request, FAMILY) and await threads.delete(thread_id, checkpoint_id)):
         raise not_found("thread" if checkpoint_id is None else "checkpoint")
     return answer({"deleted": True})

@@ -86,7 +86,7 @@ def problem_of(error: Exception) -> Problem:
         return error
     for kind, status, code in _TOLD:
         if isinstance(error, kind):
-            return Problem(status, code, str(error))
+            return Problem(status, code, _words(error))
     if isinstance(error, ThreadBusy):
         return try_later("thread_busy", str(error), status=409)
     if isinstance(error, Unavailable):
@@ -96,6 +96,16 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, SetupError):  # whose words may name hosts, users and tables
         return try_later("not_set_up", "The service cannot use its database. Its log says why.", seconds=30)
     return Problem(500, "internal_error", "Something went wrong inside. The log has it under this request id.")
+
+
+def _words(error: LocusMySQLError) -> str:
+    """What an error says, but for advice that only Python can follow."""
+    if not isinstance(error, CapacityExceeded):
+        return str(error)
+    return (
+        f"Nothing was written to the session: it would have {error.used} of {error.limit}, and the limit is "
+        f"{error.allowed}. Delete what is not needed, or give variables a time to live."
+    )
 
 
 def explained(problem: Problem, request_id: str) -> Response:

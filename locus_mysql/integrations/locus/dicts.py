@@ -77,7 +77,25 @@ class AgentDictOperations(StoreOperations):
             oldest_at=None if opened is None else as_sql_time(opened),
         )
 
-    def save_once(self, thread_id: str, data: State, checkpoint_id: str, metadata: object = None) -> Operation[str]:
+    def prepared(self, data: State, checkpoint_id: str, metadata: object = None) -> NewCheckpoint:
+        """What `save_once` saves, checked and encoded: what takes long of a large state. For any thread of Python's.
+
+        Args:
+            data: The state, a dict of what JSON can hold exactly.
+            checkpoint_id: 1 to 128 characters.
+            metadata: A dict of JSON values for queries, at most 65,536 bytes as JSON.
+
+        Raises:
+            InvalidInput: The state cannot be stored exactly.
+        """
+        new = replace(self.new(data, check_checkpoint_id(checkpoint_id), metadata), must_be_new=True)
+        encoded = new.encode(None).state
+        texts = (encoded.head, *(log.text for log in encoded.logs))
+        if any(b"Infinity" in text for text in texts) and holds_infinity(data):
+            raise InvalidInput("The state holds a number that is larger than any that can be stored; keep it as text.")
+        return new
+
+    def save_once(self, thread_id: str, new: NewCheckpoint) -> Operation[str]:
         """Save a state as the newest checkpoint of a thread, unless it is there already. One round trip.
 
         A call that is repeated changes nothing, whatever was saved in between: the checkpoint stays where it is among
@@ -86,9 +104,7 @@ class AgentDictOperations(StoreOperations):
 
         Args:
             thread_id: 1 to 512 characters, any but NUL; compared by code point.
-            data: The state, a dict of what JSON can hold exactly.
-            checkpoint_id: 1 to 128 characters.
-            metadata: A dict of JSON values for queries, at most 65,536 bytes as JSON.
+            new: What `prepared` made of the state.
 
         Returns:
             The checkpoint's id.
@@ -97,31 +113,14 @@ class AgentDictOperations(StoreOperations):
             InvalidInput: An argument cannot be stored exactly.
             StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
         """
-        return (yield from self.save_prepared(thread_id, self.prepared(data, checkpoint_id, metadata)))
-
-    def prepared(self, data: State, checkpoint_id: str, metadata: object = None) -> NewCheckpoint:
-        """What `save_once` is to save, checked and encoded: all that takes long of a large state. In any thread.
-
-        Raises:
-            InvalidInput: The state cannot be stored exactly.
-        """
-        new = self.new(data, checkpoint_id, metadata)
-        encoded = new.encode(None).state
-        texts = (encoded.head, *(log.text for log in encoded.logs))
-        if any(b"Infinity" in text for text in texts) and holds_infinity(data):
-            raise InvalidInput("The state holds a number that is larger than any that can be stored; keep it as text.")
-        return new
-
-    def save_prepared(self, thread_id: str, new: NewCheckpoint) -> Operation[str]:
-        """As `save_once`, of what `prepared` made."""
-        checkpoint_id = check_checkpoint_id(new.checkpoint_id)  # which is one that a call can be repeated with
         try:
-            return (yield from self.checkpoints.save(self._tenant, thread_id, replace(new, must_be_new=True)))
+            return (yield from self.checkpoints.save(self._tenant, thread_id, new))
         except CheckpointExists:
             pass
+        checkpoint_id = check_checkpoint_id(new.checkpoint_id)
         if (yield from self._has(thread_id, checkpoint_id, new)):
             return checkpoint_id
-        return (yield from self.checkpoints.save(self._tenant, thread_id, new))
+        return (yield from self.checkpoints.save(self._tenant, thread_id, replace(new, must_be_new=False)))
 
     def _has(self, thread_id: str, checkpoint_id: str, new: NewCheckpoint) -> Operation[bool]:
         """Whether a checkpoint holds this very state and metadata."""
@@ -159,8 +158,6 @@ class AgentDicts(AsyncStore[AgentDictOperations]):
 
     @awaited(AgentDictOperations.save_once)
     def save_once(self) -> None: ...
-    @awaited(AgentDictOperations.save_prepared)
-    def save_prepared(self) -> None: ...
     @awaited(AgentDictOperations.load_text)
     def load_text(self) -> None: ...
     @awaited(AgentDictOperations.exists)
@@ -169,12 +166,6 @@ class AgentDicts(AsyncStore[AgentDictOperations]):
     def delete(self) -> None: ...
     @awaited(AgentDictOperations.list_checkpoints)
     def list_checkpoints(self) -> None: ...
-    @awaited(AgentDictOperations.history)
-    def history(self) -> None: ...
-    @awaited(AgentDictOperations.list_threads)
-    def list_threads(self) -> None: ...
-    @awaited(AgentDictOperations.count)
-    def count(self) -> None: ...
     @awaited(AgentDictOperations.copy_thread)
     def copy_thread(self) -> None: ...
     @awaited(AgentDictOperations.get_metadata)
@@ -183,12 +174,6 @@ class AgentDicts(AsyncStore[AgentDictOperations]):
     def query_by_metadata(self) -> None: ...
     @awaited(AgentDictOperations.search)
     def search(self) -> None: ...
-    @awaited(AgentDictOperations.list_with_metadata)
-    def list_with_metadata(self) -> None: ...
-    @awaited(AgentDictOperations.get_disk_usage)
-    def get_disk_usage(self) -> None: ...
-    @awaited(AgentDictOperations.health_check)
-    def health_check(self) -> None: ...
     @awaited(AgentDictOperations.vacuum)
     def vacuum(self) -> None: ...
 

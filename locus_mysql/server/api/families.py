@@ -38,6 +38,15 @@ async def is_there(request: Request, family: Family) -> bool:
     return False
 
 
+async def check_kept(request: Request, family: Family) -> None:
+    """Let a write go on where the tables of its family are, or where it may make them.
+
+    Raises:
+        Problem: They are not there, and the service may not make them.
+    """
+    await is_there(request, family)
+
+
 def _schema(services: Services, family: Family) -> Schema:
     prefix = services.config.table_prefix
     if family == "agents":

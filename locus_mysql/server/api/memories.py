@@ -14,7 +14,7 @@ from ..answers import answer
 from ..problems import not_found
 from ..routing import Endpoint
 from ..services import services_of, tenant_of
-from .families import is_there
+from .families import check_kept, is_there
 from .models import Answer, Body, Deleted, Gone, Json, Limit, Metadata, Offset, Query, Time
 
 FAMILY: Final = "memories"
@@ -184,7 +184,7 @@ async def put_item(request: Request) -> Response:
     """Write an item."""
     new: NewItem = request.state.body
     memories = services_of(request).memories(tenant_of(request))
-    await is_there(request, FAMILY)
+    await check_kept(request, FAMILY)
     put = new.put()
     version = await memories.put(
         put.namespace,
@@ -221,7 +221,7 @@ async def write_batch(request: Request) -> Response:
     """Write and delete items, all or none."""
     wanted: Batch = request.state.body
     memories = services_of(request).memories(tenant_of(request))
-    await is_there(request, FAMILY)
+    await check_kept(request, FAMILY)
     gone = [(one.namespace, one.key) for one in wanted.deleted]
     return answer({"deleted": await memories.write_batch([item.put() for item in wanted.items], gone)})
 

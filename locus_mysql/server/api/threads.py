@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from pydantic import Field
 from starlette.requests import Request
@@ -11,6 +10,8 @@ from starlette.responses import Response
 
 from ...inspection.records import CheckpointRow, Page, ThreadRow
 from ..answers import answer
+from ..bodies import value_of
+from ..locus import FAMILY
 from ..problems import not_found
 from ..routing import Endpoint
 from ..services import services_of, tenant_of
@@ -21,7 +22,6 @@ from .models import (
     CheckpointId,
     Cursor,
     Damage,
-    Json,
     Limit,
     Metadata,
     NextCursor,
@@ -29,9 +29,6 @@ from .models import (
     ThreadId,
     Time,
 )
-
-#: The family that the service keeps threads in.
-FAMILY: Final = "agents"
 
 
 class ThreadsQuery(Query):
@@ -264,7 +261,7 @@ async def query_metadata(request: Request) -> Response:
     """Find checkpoints by their metadata."""
     asked: PairQuery = request.state.query
     threads = services_of(request).threads(tenant_of(request))
-    value = _value_of(asked.value)
+    value = value_of(asked.value)
     there = await is_there(request, FAMILY)
     found = await threads.query_by_metadata(asked.key, value, asked.limit) if there else []
     return answer({"checkpoints": [_info(info) for info in found]})
@@ -293,18 +290,6 @@ def _thread(row: ThreadRow) -> dict[str, Any]:
 
 def _info(info: Any) -> dict[str, Any]:
     return {name: info[name] for name in ("thread_id", "checkpoint_id", "metadata", "created_at")}
-
-
-def _value_of(text: str) -> Json:
-    """What a value in a URL means: JSON if it is some, else the text."""
-    try:
-        return json.loads(text, parse_constant=_no_json)
-    except (ValueError, RecursionError):
-        return text
-
-
-def _no_json(constant: str) -> None:
-    raise ValueError(constant)
 
 
 ENDPOINTS = (

@@ -21,7 +21,7 @@ from ..answers import answer
 from ..problems import not_found
 from ..routing import Endpoint
 from ..services import services_of, tenant_of
-from .families import is_there
+from .families import check_kept, is_there
 from .models import (
     WITHOUT_NUL,
     Answer,
@@ -323,7 +323,7 @@ async def set_variables(request: Request) -> Response:
     """Set variables, all or none."""
     wanted: NewVariables = request.state.body
     session = _session(request)
-    await is_there(request, FAMILY)
+    await check_kept(request, FAMILY)
     await session.set_many(wanted.variables, wanted.ttl_seconds)
     return answer({"ok": True})
 
@@ -347,7 +347,7 @@ async def set_variable(request: Request) -> Response:
     """Set a variable."""
     wanted: NewVariable = request.state.body
     session = _session(request)
-    await is_there(request, FAMILY)
+    await check_kept(request, FAMILY)
     await session.set(request.path_params["key"], wanted.value, wanted.ttl_seconds)
     return answer({"ok": True})
 
@@ -370,7 +370,7 @@ async def increment(request: Request) -> Response:
     """Add to a whole number."""
     wanted: Increment = request.state.body
     session = _session(request)
-    await is_there(request, FAMILY)
+    await check_kept(request, FAMILY)
     return answer({"value": await session.increment(request.path_params["key"], wanted.by)})
 
 
@@ -379,7 +379,7 @@ async def compare_and_set(request: Request) -> Response:
     wanted: CompareAndSet = request.state.body
     expected: Any = wanted.expected if "expected" in wanted.model_fields_set else MISSING
     session = _session(request)
-    await is_there(request, FAMILY)
+    await check_kept(request, FAMILY)
     return answer({"set": await session.compare_and_set(request.path_params["key"], expected, wanted.value)})
 
 
@@ -395,7 +395,7 @@ async def get_task(request: Request) -> Response:
 async def set_task(request: Request) -> Response:
     """Keep the state of a session's task."""
     session = _session(request)
-    await is_there(request, FAMILY)
+    await check_kept(request, FAMILY)
     await session.set_task_state(request.state.body)
     return answer({"ok": True})
 
@@ -420,7 +420,7 @@ async def append_scratchpad(request: Request) -> Response:
     """Add a note."""
     wanted: Note = request.state.body
     session = _session(request)
-    await is_there(request, FAMILY)
+    await check_kept(request, FAMILY)
     await session.append_scratchpad(wanted.content)
     return answer({"ok": True})
 
@@ -442,7 +442,7 @@ async def create_checkpoint(request: Request) -> Response:
     """Keep a session as it is now."""
     wanted: NewSessionCheckpoint = request.state.body
     session = _session(request)
-    await is_there(request, FAMILY)
+    await check_kept(request, FAMILY)
     return answer({"checkpoint_id": await session.create_checkpoint(wanted.label)})
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -149,14 +148,6 @@ def as_glob(text: str) -> str:
     if not text:
         return "*"
     return text if "*" in text or "?" in text else f"*{text}*"
-
-
-def as_value(text: str) -> Any:
-    """A value of metadata, as it is typed: JSON, or else a text."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def as_time(text: str) -> datetime | None:

@@ -9,8 +9,9 @@ from starlette.responses import Response
 
 from ...errors import InvalidInput
 from ...inspection.records import Hit, Tagged
+from ..bodies import value_of
 from .common import chosen, families_of, inspector_of
-from .queries import MetadataQuery, SearchQuery, as_value
+from .queries import MetadataQuery, SearchQuery
 from .rendering import page
 
 #: Hits on a page.
@@ -52,7 +53,7 @@ async def metadata_page(request: Request) -> Response:
     family = chosen(query.family, there)
     found: Sequence[Tagged] = ()
     if family is not None and query.key:
-        found = await inspector_of(request).by_metadata(query.key, as_value(query.value), family=family, limit=MOST)
+        found = await inspector_of(request).by_metadata(query.key, value_of(query.value), family=family, limit=MOST)
     return page(
         request, "metadata.html", section="metadata", there=there, family=family, query=query, found=found, most=MOST
     )

@@ -8,8 +8,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...inspection.records import Page, ThreadRow
+from ..bodies import value_of
 from .common import chosen, families_of, inspector_of
-from .queries import AGES, SIZES, ThreadsQuery, as_glob, as_value
+from .queries import AGES, SIZES, ThreadsQuery, as_glob
 from .rendering import page
 
 #: Threads on a page.
@@ -32,7 +33,7 @@ async def threads_page(request: Request) -> Response:
             limit=ON_A_PAGE,
             cursor=query.cursor or None,
             pattern=as_glob(query.q),
-            metadata=(query.key, as_value(query.value)) if query.key else None,
+            metadata=(query.key, value_of(query.value)) if query.key else None,
             min_bytes=SIZES[query.size][0] if query.size in SIZES else None,
             saved_after=since,
             saved_before=until,

@@ -226,6 +226,9 @@ async def test_reading_makes_no_tables(client: httpx.AsyncClient, run_sql: Any, 
     assert (await client.get("/threads/t")).status_code == 404
     assert (await client.get("/threads/t/history")).status_code == 404
     assert (await client.get("/threads/t/metadata")).status_code == 404
+    assert (await client.get("/threads/t/checkpoints")).json() == {"checkpoints": []}
+    assert (await client.get("/threads/t/checkpoints/c")).status_code == 404
+    assert (await client.delete("/threads/t/checkpoints")).status_code == 404
     assert (await client.get("/search", params={"q": "hello"})).json() == {"hits": []}
     assert (await client.get("/metadata", params={"key": "k", "value": "v"})).json() == {"checkpoints": []}
     assert (await client.post("/threads/t/copy", json={"to": "u"})).status_code == 404

@@ -118,6 +118,7 @@ def operations(service: str) -> list[Any]:
     return sorted(found, key=lambda one: one.method == "delete")
 
 
+@pytest.mark.slow
 def test_every_answer_is_as_the_description_says(filled: str, operations: list[Any]) -> None:
     succeeded = [label for one in operations for label in asked(filled, [one], GenerationMode.POSITIVE, 4, CHECKS)]
     assert len(succeeded) > len(operations) * 3 / 4, sorted({one.label for one in operations} - {*succeeded})

@@ -83,8 +83,8 @@ def test_any_other_dict_is_saved_too(state: dict[str, Any]) -> None:
 def test_a_number_beyond_every_float_is_refused_and_the_word_is_not() -> None:
     operations = AgentDictOperations(CONFIG)
     with pytest.raises(InvalidInput):
-        next(operations.save_once("t", {"deep": [{"n": float("inf")}]}, "c"))
-    next(operations.save_once("t", {"messages": [{"content": "To Infinity"}]}, "c"))
+        operations.prepared({"deep": [{"n": float("inf")}]}, "c")
+    assert operations.prepared({"messages": [{"content": "To Infinity"}], "n": "Infinity"}, "c")
 
 
 @pytest.mark.parametrize(

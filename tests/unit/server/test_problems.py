@@ -32,7 +32,13 @@ def test_what_is_the_callers_is_a_4xx(kind: type[Exception]) -> None:
     error = kind("keys", 2, 1, "s") if kind is errors.CapacityExceeded else kind("Shorten it.")
     problem = problem_of(error)
     assert 400 <= problem.status < 500
-    assert problem.message == str(error)
+    assert problem.message == str(error) or kind is errors.CapacityExceeded
+
+
+def test_a_full_session_is_told_of_without_options_that_only_python_has() -> None:
+    message = problem_of(errors.CapacityExceeded("max_keys", 3, 2, "s")).message
+    assert "3 of max_keys" in message
+    assert "on_full" not in message
 
 
 def test_what_nobody_expected_is_told_without_its_words() -> None:
