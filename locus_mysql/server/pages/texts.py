@@ -34,7 +34,7 @@ MOST_MARKS = 200
 #: Characters of a JSON value that are written over several lines.
 MOST_PRETTY = 200_000
 
-_UNITS = ("kB", "MB", "GB", "TB")
+_UNITS = ("KB", "MB", "GB", "TB")
 
 _AGES = ((60, "s"), (60, "min"), (24, "h"), (365, "d"))
 

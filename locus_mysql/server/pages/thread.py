@@ -27,6 +27,9 @@ from .tree import hits, tree
 #: Checkpoints in a timeline, turns in a chart, messages on a page.
 CHECKPOINTS, TURNS, MESSAGES = 100, 100, 200
 
+#: Turns that tell when messages were first saved; of graphs, whose states are read whole for it, as many as in a chart.
+TELLING = 500
+
 #: Characters of a message that are shown at once, and of what is unfolded.
 SHOWN, UNFOLDED = 4_000, 200_000
 
@@ -89,7 +92,7 @@ async def thread_page(request: Request) -> Response:
     history = await inspector.history(family, query.thread, limit=CHECKPOINTS, cursor=query.cursor or None)
     state = await wanted_state(request)
     markers = await inspector.changed([(family, query.thread)])
-    turns = await inspector.states(family, query.thread, TURNS)
+    turns = await inspector.states(family, query.thread, TURNS if family == "versions" else TELLING)
     pinned = bool(query.checkpoint or query.at)
 
     def made() -> Response:
@@ -115,7 +118,7 @@ async def thread_page(request: Request) -> Response:
             before=first,
             after=max(0, len(said) - first - MESSAGES),
             most=MESSAGES,
-            lines=lines_of(turns),
+            lines=lines_of(turns[-TURNS:]),
             root=root,
             hits=hits(root) if query.find else 0,
             hit=None if hit is None else said[hit].at,
