@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -209,7 +209,7 @@ class _ThreadWriting:
         """See what is there."""
         standing = await _run(self._database, self._tables, self._writer.look())
         times = {checkpoint_id: entry.created_at for checkpoint_id, entry in standing.entries.items()}
-        self._order = Order(times, by_time=True)
+        self._order = Order(times)
         self._read = {}
 
     async def take(self, lines: Sequence[LineCheckpoint], done: Tally) -> None:
@@ -255,7 +255,7 @@ class _ThreadWriting:
         if not await _run(self._database, self._tables, self._writer.put(wanted)):
             return False
         for line in missing:
-            self._order.written(line.checkpoint_id, line.created_at or datetime.now(UTC))
+            self._order.written(line.checkpoint_id)
         return True
 
     async def _is_same(self, line: LineCheckpoint) -> bool:

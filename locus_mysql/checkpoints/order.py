@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import accumulate
 from typing import Literal, TypeAlias
 
 #: A checkpoint is there already; is not, and may become the newest; or is not, and would come behind newer ones.
@@ -13,18 +14,17 @@ Place: TypeAlias = Literal["there", "missing", "behind"]
 class Order:
     """Tells what becomes of each checkpoint that comes, oldest first.
 
-    What is written becomes a thread's newest. So what is missing may be written only if nothing in the thread is newer.
+    What is written becomes a thread's newest. So what is missing may be written only if nothing in the thread is newer:
+    what stands there behind all that came is known to be older by its time.
 
     Args:
         there: The checkpoints that the thread has, oldest first, with their times.
-        by_time: Whether checkpoints in the thread of which nothing came are known to be older by their times; else they
-            are taken for newer unless one came that stands behind them.
     """
 
-    def __init__(self, there: Mapping[str, datetime], *, by_time: bool = False) -> None:
+    def __init__(self, there: Mapping[str, datetime]) -> None:
         self._places = {checkpoint_id: place for place, checkpoint_id in enumerate(there)}
-        self._times = list(there.values())
-        self._by_time = by_time
+        #: The latest time from each place on.
+        self._latest = list(accumulate(reversed([*there.values()]), max))[::-1]
         self._met = 0  # how many stand before the place where the next one is looked for
 
     def place(self, checkpoint_id: str, created_at: datetime | None) -> Place:
@@ -38,13 +38,11 @@ class Order:
         if place is not None:
             self._met = max(self._met, place + 1)
             return "there"
-        rest = self._times[self._met :]
-        if not rest or (self._by_time and created_at is not None and max(rest) <= created_at):
+        if self._met >= len(self._latest) or (created_at is not None and self._latest[self._met] <= created_at):
             return "missing"
         return "behind"
 
-    def written(self, checkpoint_id: str, created_at: datetime) -> None:
+    def written(self, checkpoint_id: str) -> None:
         """One that was missing is there now, as the newest."""
-        self._places[checkpoint_id] = len(self._times)
-        self._times.append(created_at)
-        self._met = len(self._times)
+        self._places[checkpoint_id] = len(self._places)
+        self._met = len(self._latest)

@@ -16,6 +16,7 @@ from locus_mysql.errors import ThreadExists, Unavailable
 
 from ..integration.conftest import EACH_WAY, ONE_OF_EACH, MakeConfig, OpenStore
 from ..integration.proxy import WireProxy
+from ..waiting import until
 
 RunSQL = Callable[..., tuple[Any, ...]]
 State = dict[str, Any]
@@ -28,14 +29,6 @@ pytestmark = pytest.mark.usefixtures("no_housekeeping")
 
 def state_of(turns: int) -> State:
     return {"turns": turns, "messages": [{"content": f"turn {turn} " * 50} for turn in range(turns)]}
-
-
-async def until(condition: Callable[[], object], what: str) -> None:
-    """Return as soon as the condition holds; fail at the deadline."""
-    end = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < end, f"{what}: not within {DEADLINE_S:g} s"
-        await asyncio.sleep(0.01)
 
 
 # Connections that break

@@ -6,7 +6,6 @@ import asyncio
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +18,7 @@ from ..integration.conftest import EACH_WAY, EVERY_SIDE, ONE_OF_EACH, MakeConfig
 from ..integration.connecting import connect
 from ..integration.proxy import WireProxy
 from ..unit.drivers.answers import Done, Refused, encoded
+from ..waiting import until
 
 RunSQL = Callable[..., tuple[Any, ...]]
 DEADLINE_S = 180.0
@@ -27,14 +27,6 @@ STATE = {"messages": [{"content": "hello"}]}
 every_side = pytest.mark.parametrize("side", EVERY_SIDE)  # of its library depends how it closes a connection
 each_way = pytest.mark.parametrize("side", EACH_WAY)
 one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
-
-
-async def until(condition: Callable[[], object], what: str) -> None:
-    """Return as soon as the condition holds; fail at the deadline."""
-    end = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < end, f"{what}: not within {DEADLINE_S:g} s"
-        await asyncio.sleep(0.01)
 
 
 @each_way

@@ -18,6 +18,7 @@ import pytest
 from locus_mysql import CheckpointStore, MySQLConfig, SyncCheckpointStore
 from locus_mysql.errors import PoolTimeout, Unavailable
 
+from ..waiting import until
 from .conftest import EVERY_SIDE, ONE_OF_EACH, MakeConfig, OpenStore
 from .connecting import connect
 from .drivers_under_test import ASYNC_DRIVERS
@@ -36,14 +37,6 @@ async_drivers = pytest.mark.parametrize("driver", ASYNC_DRIVERS)
 
 def state_of(turns: int) -> State:
     return {"turns": turns, "messages": [{"content": f"turn {turn} " * 50} for turn in range(turns)]}
-
-
-async def until(condition: Callable[[], object], what: str) -> None:
-    """Return as soon as the condition holds; fail at the deadline."""
-    end = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < end, f"{what}: not within {DEADLINE_S:g} s"
-        await asyncio.sleep(0.01)
 
 
 # Locks

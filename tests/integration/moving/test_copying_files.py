@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.errors import UsageError
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
 from locus_mysql.integrations.locus.copying.checkpointers import time_of
+from locus_mysql.integrations.locus.copying.files import give_all, threads_in
+from locus_mysql.integrations.locus.copying.sides import Given
 
 from ..conftest import MakeConfig
 from .conftest import contents, conversation, kept, save_all
@@ -163,6 +166,33 @@ async def test_unreadable_files_are_left_out_and_named_and_all_else_is_copied_ag
         (folder / "cp-1.json").write_bytes(whole)
         await copy_threads(files, target)
         assert [one for one, _ in await contents(target, "t")] == ["cp-0", "cp-1", "cp-2", "cp-4"]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"big": 2**300, "small": -(2**64), "floats": [0.1, 1e300, -0.0, 5e-324], "nan": math.nan, "inf": -math.inf},
+        {"half": "\ud800 of a pair", "text": '\n\x1e☃ \\ " </script>', "": [[], {}]},
+        {"deep": json.loads("[" * 240 + "]" * 240)},
+        {"z": 1, "a": 2, "same": 1.0},
+    ],
+)
+async def test_odd_values_come_along_exactly(files: FileCheckpointer, config: MySQLConfig, odd: dict[str, Any]) -> None:
+    (state,) = conversation(1)
+    await files.save(state, "t", "cp")
+    path = files.base_dir / "t" / "cp.json"
+    metadata = {name: value for name, value in odd.items() if name not in {"nan", "inf", "deep"}}
+    content = {**json.loads(path.read_text()), "metadata": metadata}
+    content["state"]["metadata"]["odd"] = odd
+    path.write_text(json.dumps(content))
+    (given,) = give_all("t", threads_in(path.parent)["t"])
+    assert isinstance(given, Given)
+    assert repr(given.agent_state().metadata["odd"]) == repr(odd)
+    assert repr(given.metadata) == repr(metadata)
+    async with MySQLCheckpointer(config) as target:
+        report = await copy_threads(files, target, verify=True)
+        assert (report.copied, report.verified, report.complete) == (1, 1, True)
+        assert repr((await target.load("t")).metadata["odd"]) == repr(odd)
 
 
 async def test_globs_and_named_threads(files: FileCheckpointer, config: MySQLConfig) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -15,20 +14,7 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.engine.pool import PING_AFTER_S, AsyncPool, IdleConnections, SyncPool, pool_timeout
 from locus_mysql.errors import PoolTimeout
 
-
-@dataclass
-class Clock:
-    """Seconds that go forward when told to."""
-
-    now: float = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
+from .conftest import Clock
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from locus_mysql.engine.topology import NoSecondary, NotASecondary, Topology
 from locus_mysql.errors import ReadOnlyServer
 
 from . import scripted
+from .conftest import Clock
 
 A = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 SELECT, INSERT = Statement("SELECT 1"), Statement("INSERT INTO t VALUES (1)")
@@ -28,13 +29,6 @@ BEHIND = ServerError(1411, f"Incorrect string value: '{LAGS}' for function uuid_
 
 def told(executed: str, owned: str = "", mode: str = "ON") -> Result:
     return Result(((owned, executed, mode),))
-
-
-class Clock:
-    now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 
 import pytest
 from mysql.connector import errorcode
@@ -23,25 +22,12 @@ from locus_mysql.engine.topology import (
     is_read_only,
 )
 
+from .conftest import Clock
+
 CONFIG = MySQLConfig(hosts=("a", "b:33", "c"), connect_timeout_s=10)
 A, B, C = CONFIG.endpoints
 SILENT = ConnectionLost("no answer")
 READ_ONLY = ServerError(1290, "read only")
-
-
-@dataclass
-class Clock:
-    """Seconds that go forward when told to."""
-
-    now: float = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

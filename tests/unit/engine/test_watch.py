@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from locus_mysql.engine.watch import REST_AFTER_S, SUSPICION_S, Calls
 
-
-@dataclass
-class Clock:
-    """Seconds that go forward when told to."""
-
-    now: float = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
+from .conftest import Clock
 
 
 @pytest.fixture
