@@ -189,7 +189,7 @@ def _tag_of(endpoint: Endpoint) -> str:
 def _operation(endpoint: Endpoint, references: dict[tuple[Any, str], dict[str, Any]], secured: bool) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": _id_of(endpoint),
-        "summary": endpoint.summary.removesuffix("."),
+        "summary": endpoint.summary,
         "tags": [_tag_of(endpoint)],
         "parameters": [*_path_parameters(endpoint), *_query_parameters(endpoint)],
         "responses": {

@@ -211,10 +211,13 @@ async def get_history(request: Request) -> Response:
     """A page of a thread's checkpoints."""
     asked: HistoryQuery = request.state.query
     inspector = services_of(request).inspector(tenant_of(request))
+    thread_id = request.path_params["thread_id"]
     page: Page[CheckpointRow] = Page([])
-    if await is_there(request, FAMILY):
-        thread_id = request.path_params["thread_id"]
+    there = await is_there(request, FAMILY)
+    if there:
         page = await inspector.history(FAMILY, thread_id, limit=asked.limit, cursor=asked.cursor)
+    if not page.items and not (there and await inspector.thread(FAMILY, thread_id)):
+        raise not_found("thread")
     entries = [
         {
             "checkpoint_id": row.checkpoint_id,

@@ -42,7 +42,7 @@ def config(server_dsn: str, database: str) -> MySQLConfig:
 
 @pytest.fixture(scope="module")
 def url(config: MySQLConfig) -> Iterator[str]:
-    with running(create_app(config, limits=LIMITS), LIMITS) as base:
+    with running(create_app(config, limits=LIMITS)) as base:
         yield base
 
 
@@ -50,7 +50,7 @@ def url(config: MySQLConfig) -> Iterator[str]:
 def hasty_url(config: MySQLConfig) -> Iterator[str]:
     """A service that waits for no body longer than a second."""
     hasty = replace(LIMITS, body_s=1.0)
-    with running(create_app(config, limits=hasty), hasty) as base:
+    with running(create_app(config, limits=hasty)) as base:
         yield base
 
 
@@ -349,7 +349,7 @@ class TestAClientThatIsSlowToAsk:
     @pytest.fixture
     def client(self, config: MySQLConfig) -> Iterator[RawClient]:
         limits = replace(LIMITS, head_s=0.5)
-        with running(create_app(config, limits=limits), limits) as base, RawClient(base) as one:
+        with running(create_app(config, limits=limits)) as base, RawClient(base) as one:
             yield one
 
     def test_and_does_not_at_all_is_let_go(self, client: RawClient) -> None:
@@ -443,7 +443,7 @@ def test_without_tokens_only_names_of_this_machine_are_answered(url: str) -> Non
 
 def test_a_client_that_connects_one_time_too_often_is_told(config: MySQLConfig) -> None:
     limits = replace(LIMITS, connections=2)
-    service = running(create_app(config, limits=limits), limits)
+    service = running(create_app(config, limits=limits))
     with service as url, RawClient(url) as one, RawClient(url) as two:
         assert one.request("GET", "/health").status == two.request("GET", "/health").status == 200
         with RawClient(url) as three:
