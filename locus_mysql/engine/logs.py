@@ -11,6 +11,7 @@ import logging
 import re
 
 from ..drivers.interface import DriverError, ServerError
+from ..errors import SetupError
 from .topology import NoPrimary, NoSecondary
 
 #: Opened: DEBUG. Closed for age or on request: DEBUG. Gone while idle: INFO. Lost in use: WARNING.
@@ -57,3 +58,11 @@ def told(error: BaseException) -> str:
         return type(error).__name__ + (f" ({told(cause)})" if isinstance(cause, DriverError) else "")
     words = _QUOTES.split(str(error), 1)[0].rstrip(". ")
     return "".join(one if one.isprintable() else " " for one in words[:_LONGEST])
+
+
+def told_of_setup(error: SetupError) -> str:
+    """What a log may say of a wrong set-up: the error's words, which say what to do, but a number for the server's."""
+    cause = error.__cause__
+    if isinstance(cause, ServerError):
+        return str(error).replace(str(cause).rstrip("."), told(cause))
+    return str(error) if cause is None else told(error)

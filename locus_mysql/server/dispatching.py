@@ -14,7 +14,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ..engine.logs import told
+from ..engine.logs import told, told_of_setup
+from ..errors import SetupError
 from .bodies import (
     FORM_BYTES,
     ClientGone,
@@ -178,9 +179,14 @@ class Dispatcher:
 
 
 def _log_failure(error: Exception, problem: Problem, request_id: str) -> None:
-    """Log what went wrong, without its words, which may quote data; of what nobody expected, also where."""
-    where = "\n" + "".join(traceback.format_tb(error.__traceback__)) if problem.code == "internal_error" else ""
-    REQUESTS.error("Request %s failed: %s.%s", request_id, told(error), where)
+    """Log what went wrong, without words that may quote data: what to do, if it is known, or where it was."""
+    if isinstance(error, SetupError):
+        words = told_of_setup(error)
+    elif problem.code == "internal_error":
+        words = f"{told(error)}.\n{''.join(traceback.format_tb(error.__traceback__))}"
+    else:
+        words = told(error)
+    REQUESTS.error("Request %s failed: %s", request_id, words)
 
 
 def _log(request: Request, status: int, began: float) -> None:

@@ -60,7 +60,7 @@ class Connection(H11Protocol):
             self._refuse(_MALFORMED)
             return False
         cycle: RequestResponseCycle | None = self.cycle
-        if cycle is None or cycle.response_started:
+        if cycle is None or cycle.response_started:  # were it a stream, only writing would tell that nobody reads it
             return False
         if not unread:
             cycle.keep_alive = False

@@ -68,7 +68,6 @@ def try_later(code: str, message: str, *, status: int = 503, seconds: int = RETR
 #: Errors whose words may be shown, the more particular ones first: the status and the code.
 _TOLD: tuple[tuple[type[LocusMySQLError], int, str], ...] = (
     (NotFound, 404, "not_found"),
-    (StateTooLarge, 413, "state_too_large"),
     (CapacityExceeded, 409, "capacity_exceeded"),
     (VersionConflict, 409, "version_conflict"),
     (ThreadExists, 409, "thread_exists"),
@@ -84,6 +83,8 @@ def problem_of(error: Exception) -> Problem:
     """What a caller is told of an error. Of an unknown one, only that there was one."""
     if isinstance(error, Problem):
         return error
+    if isinstance(error, StateTooLarge):  # whose words name the server
+        return Problem(413, "state_too_large", "This is larger than the database takes; nothing was written.")
     for kind, status, code in _TOLD:
         if isinstance(error, kind):
             return Problem(status, code, _words(error))

@@ -380,6 +380,21 @@ def test_it_starts_while_the_database_is_away(make_config: MakeConfig) -> None:
             assert service.stop() == 0
 
 
+@pytest.mark.kept_tables
+async def test_of_tables_that_are_not_there_the_log_says_what_to_do(
+    make_config: MakeConfig, caplog: pytest.LogCaptureFixture
+) -> None:
+    with running(create_app(make_config(ddl_mode="validate"))) as url, RawClient(url) as client:
+        answer = client.post(PATH, state())
+    assert (answer.status, answer.code) == (503, "not_set_up")
+    request_id = answer.headers["x-request-id"]
+    (line,) = [
+        one.getMessage() for one in caplog.records if one.name == "locus_mysql.requests" and one.levelname == "ERROR"
+    ]
+    assert request_id in line
+    assert "make the tables with the output of `python -m locus_mysql schema" in line
+
+
 async def test_what_takes_too_long_is_given_up_and_may_be_repeated(make_config: MakeConfig) -> None:
     config = make_config()
     limits = Limits(request_s=0.5)

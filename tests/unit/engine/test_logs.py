@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from locus_mysql.config import MySQLConfig
 from locus_mysql.drivers.interface import ConnectionLost, PacketTooLarge, ServerError
-from locus_mysql.engine.logs import told
+from locus_mysql.engine.failures import explain
+from locus_mysql.engine.logs import told, told_of_setup
 from locus_mysql.engine.topology import NoPrimary, NotAMember
-from locus_mysql.errors import CorruptCheckpoint, Unavailable
+from locus_mysql.errors import CorruptCheckpoint, SetupError, Unavailable
 
 
 @pytest.mark.parametrize(
@@ -37,3 +39,19 @@ def test_the_cause_of_our_own_errors_is_told() -> None:
 
 def test_a_long_reason_is_cut() -> None:
     assert len(told(ConnectionLost("a" * 10_000))) == 300
+
+
+def test_of_a_wrong_set_up_what_to_do_is_told_and_the_servers_words_are_not() -> None:
+    config = MySQLConfig(host="db", database="app", user="ann")
+    for number, words in ((1142, "INSERT command denied to 'SECRET'."), (1366, "Incorrect string value: 'SECRET'")):
+        cause = ServerError(number, words)
+        error = explain(cause, config)
+        assert isinstance(error, SetupError)
+        assert "SECRET" in str(error)
+        error.__cause__ = cause
+        assert f"error {number}" in told_of_setup(error)
+        assert "SECRET" not in told_of_setup(error)
+    assert told_of_setup(SetupError("Make the tables.")) == "Make the tables."
+    error = SetupError("SECRET")
+    error.__cause__ = ConnectionLost("cut")
+    assert told_of_setup(error) == "SetupError (cut)"

@@ -6,7 +6,9 @@ import json
 
 import pytest
 
-from locus_mysql import errors
+from locus_mysql import MySQLConfig, errors
+from locus_mysql.drivers.interface import PacketTooLarge
+from locus_mysql.engine.failures import explain
 from locus_mysql.server.hosts import host_of, is_loopback
 from locus_mysql.server.limits import Limits
 from locus_mysql.server.problems import Problem, explained, problem_of
@@ -27,7 +29,11 @@ def test_what_is_the_operators_is_told_without_its_words(kind: type[Exception]) 
     assert "secret" not in explained(problem, "r").body.decode()
 
 
-@pytest.mark.parametrize("kind", concrete(errors.UsageError), ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "kind",
+    [kind for kind in concrete(errors.UsageError) if kind is not errors.StateTooLarge],
+    ids=lambda one: one.__name__,
+)
 def test_what_is_the_callers_is_a_4xx(kind: type[Exception]) -> None:
     error = kind("keys", 2, 1, "s") if kind is errors.CapacityExceeded else kind("Shorten it.")
     problem = problem_of(error)
@@ -39,6 +45,14 @@ def test_a_full_session_is_told_of_without_options_that_only_python_has() -> Non
     message = problem_of(errors.CapacityExceeded("max_keys", 3, 2, "s")).message
     assert "3 of max_keys" in message
     assert "on_full" not in message
+
+
+def test_a_state_that_is_too_large_tells_nothing_of_the_server() -> None:
+    error = explain(PacketTooLarge(2_000_000, 1_000_000), MySQLConfig(host="db.internal", database="app"))
+    problem = problem_of(error)
+    assert (problem.status, problem.code) == (413, "state_too_large")
+    assert "db.internal" in str(error)
+    assert "db.internal" not in problem.message
 
 
 def test_what_nobody_expected_is_told_without_its_words() -> None:
