@@ -65,12 +65,13 @@ def conversation(messages: Sequence[Message], saved_at: Mapping[int, datetime]) 
 
 def place_of(said: Sequence[Said], words: str) -> int | None:
     """Which message a search for words meant: the one with most of them, of several the last; None if none has any."""
-    wanted = set(texts.words_of(words.casefold()))
+    wanted = texts.words_in(words)
+    if wanted is None:
+        return None
     best, most = None, 0
     for place, one in enumerate(said):
         told = [one.message.text, *(part for call in one.message.tool_calls for part in _texts_of(call))]
-        held = "\n".join(told).casefold() if wanted else ""
-        count = sum(word in held for word in wanted)
+        count = len({word.casefold() for word in wanted.findall("\n".join(told)[:UNFOLDED])})
         if count and count >= most:
             best, most = place, count
     return best
