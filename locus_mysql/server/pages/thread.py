@@ -28,7 +28,7 @@ from .tree import hits, tree
 CHECKPOINTS, TURNS, MESSAGES = 100, 100, 200
 
 #: Turns that tell when messages were first saved; of graphs, whose states are read whole for it, as many as in a chart.
-TELLING = 500
+TELLING = 250
 
 #: Characters of a message that are shown at once, and of what is unfolded.
 SHOWN, UNFOLDED = 4_000, 200_000
