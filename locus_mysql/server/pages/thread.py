@@ -90,11 +90,17 @@ async def thread_page(request: Request) -> Response:
     inspector = inspector_of(request)
     family = family_of(query.family)
     thread = await thread_of(request, family, query.thread)
-    history = await inspector.history(family, query.thread, limit=CHECKPOINTS, cursor=query.cursor or None)
-    state = await wanted_state(request)
+    # First, so that what is written while the rest is read is news to the page.
     markers = await inspector.changed([(family, query.thread)])
-    turns = await inspector.states(family, query.thread, TURNS if family == "versions" else TELLING)
+    state = await wanted_state(request)
     pinned = bool(query.checkpoint or query.at)
+    at = state.checkpoint.created_at if pinned and state is not None else None
+    history = await inspector.history(family, query.thread, limit=CHECKPOINTS, cursor=query.cursor or None)
+    newest = not query.cursor
+    if newest and history.cursor and at is not None and at < history.items[-1].created_at:
+        # The state that is shown is not among the newest; the timeline begins with it.
+        history, newest = await inspector.history(family, query.thread, limit=CHECKPOINTS, at=at), False
+    turns = await inspector.states(family, query.thread, TURNS if family == "versions" else TELLING, at=at)
 
     def made() -> Response:
         times = {} if state is None else first_saved(state, turns)
@@ -112,6 +118,7 @@ async def thread_page(request: Request) -> Response:
             family=family,
             thread=thread,
             timeline=timeline(history.items),
+            newest=newest,
             older=history.cursor,
             state=state,
             pinned=pinned,
