@@ -15,11 +15,12 @@ from ..database.exporting import Page, Tally
 from ..engine.operation import Operation
 from ..errors import CorruptCheckpoint, Unavailable
 from .lines import LineCheckpoint, checkpoint_line, checkpoint_of_content, head_line, place_of_content
-from .moving import Damaged, KeptCheckpoint, KeptPage, Standing, ThreadWriter, Wanted
+from .moving import Damaged, KeptCheckpoint, KeptPage, Standing
 from .new import NewCheckpoint
 from .order import Order
 from .records import decode_state_text
 from .store import StoreOperations
+from .thread_writer import ThreadWriter, Wanted
 
 T = TypeVar("T")
 

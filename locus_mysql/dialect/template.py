@@ -51,11 +51,19 @@ class Statements:
             "HOLLOW": {alias: HOLLOW.format(alias) for alias in ALIASES},
             "UNNAMED": {alias: UNNAMED.format(alias) for alias in ALIASES},
         }
-        self._texts: dict[str, str] = {}
+        self._texts: dict[tuple[str, tuple[tuple[str, str], ...]], str] = {}
 
-    def _text(self, template: str) -> str:
-        """The template with table names filled in; remembered."""
-        text = self._texts.get(template)
+    def _text(self, template: str, *pieces: tuple[str, str]) -> str:
+        """The template with table names filled in; remembered.
+
+        Args:
+            template: A constant.
+            pieces: What stands in it for others, and these, which may have names of tables; filled in one by one.
+        """
+        key = (template, pieces)
+        text = self._texts.get(key)
         if text is None:
-            text = self._texts[template] = template.format_map(self._names).strip()
+            for mark, piece in pieces:
+                template = template.replace(mark, piece)
+            text = self._texts[key] = template.format_map(self._names).strip()
         return text

@@ -134,13 +134,15 @@ class AsyncEngine:
             operation.close()
 
     async def _execute(self, batch: Batch, retry: Retry) -> Results:
-        self._secondaries.check(batch)
-        question = self._secondaries.question(batch)
-        if question is not None:
-            results = await self._ask_a_secondary(question)
-            if results is not None:
-                return results
-        seen = self._secondaries.seen
+        seen = None
+        if self._secondaries.matter:
+            self._secondaries.check(batch)
+            question = self._secondaries.question(batch)
+            if question is not None:
+                results = await self._ask_a_secondary(question)
+                if results is not None:
+                    return results
+            seen = self._secondaries.seen
         retry.begin_batch()
         tested = False
         while True:

@@ -15,6 +15,7 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 from typing import Generic, NamedTuple, TypeGuard, TypeVar
 
 from ..config import ConnectionOptions
@@ -66,6 +67,14 @@ class IdleConnections(Generic[C]):
         self._config = config
         self._clock = clock
         self._kept: list[Kept[C]] = []
+        self._sound_until = inf  # no connection is too old before
+
+    def take_sound(self) -> Kept[C] | None:
+        """The connection last used, if it needs no ping, and none is too old: as it is in steady use."""
+        now = self._clock()
+        if not self._kept or now >= self._sound_until or now - self._kept[-1].idle_since > PING_AFTER_S:
+            return None
+        return self._kept.pop()
 
     def take(self) -> tuple[Kept[C] | None, bool, list[Kept[C]]]:
         """The connection last used, whether to ping it, and connections that are too old to be used again."""
@@ -73,26 +82,33 @@ class IdleConnections(Generic[C]):
         stale = [kept for kept in self._kept if self._is_stale(kept, now)]
         if stale:
             self._kept = [kept for kept in self._kept if kept not in stale]
+        self._sound_until = min(map(self._stale_at, self._kept), default=inf)
         best = self._kept.pop() if self._kept else None
         return best, best is not None and now - best.idle_since > PING_AFTER_S, stale
 
     def put(self, connection: C, opened_at: float) -> None:
         """Keep a connection for the next user."""
-        self._kept.append(Kept(connection, opened_at, self._clock()))
+        kept = Kept(connection, opened_at, self._clock())
+        self._kept.append(kept)
+        stale_at = self._stale_at(kept)
+        if stale_at < self._sound_until:
+            self._sound_until = stale_at
 
     def take_stale(self) -> tuple[list[Kept[C]], float | None]:
         """The connections that are too old or were idle for too long; and in how many seconds to look again, if any."""
         now = self._clock()
         stale = [kept for kept in self._kept if self._is_stale(kept, now)]
         self._kept = [kept for kept in self._kept if not self._is_stale(kept, now)]
-        config = self._config
-        due = [min(kept.opened_at + config.pool_max_age_s, kept.idle_since + config.pool_idle_s) for kept in self._kept]
-        return stale, min(due) - now + _REAP_AFTER_S if due else None
+        self._sound_until = due = min(map(self._stale_at, self._kept), default=inf)
+        return stale, due - now + _REAP_AFTER_S if self._kept else None
 
     def take_all(self) -> list[Kept[C]]:
         """Every connection, to be closed."""
         everything, self._kept = self._kept, []
         return everything
+
+    def _stale_at(self, kept: Kept[C]) -> float:
+        return min(kept.opened_at + self._config.pool_max_age_s, kept.idle_since + self._config.pool_idle_s)
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -171,6 +187,10 @@ class SyncPool:
 
     def borrow(self, *, tested: bool) -> Lent[SyncConnection]:
         """Take a connection; it must be given back. Raises as `connection` does."""
+        if not tested and self._watch is None:
+            lent = self._lend_at_once()
+            if lent is not None:
+                return lent
         self._wait_for_a_place()
         try:
             generation = self._generation
@@ -225,6 +245,17 @@ class SyncPool:
         if self._process == os.getpid():
             for one in self._idle.take_all():
                 one.connection.abort()
+
+    def _lend_at_once(self) -> Lent[SyncConnection] | None:
+        """A connection, if there are a place and one in steady use."""
+        with self._lock:
+            if self._in_use >= self._config.pool_size:
+                return None
+            kept = self._idle.take_sound()
+            if kept is None:
+                return None
+            self._in_use += 1
+            return Lent(kept.connection, kept.opened_at, self._generation)
 
     def _wait_for_a_place(self) -> None:
         size = self._config.pool_size
@@ -389,8 +420,15 @@ class AsyncPool:
 
     async def borrow(self, *, tested: bool) -> Lent[AsyncConnection]:
         """As `SyncPool.borrow`."""
-        await self._wait_for_a_place()
+        if self._free.locked():
+            await self._wait_for_a_place()
+        else:
+            await self._free.acquire()
         self._in_use += 1
+        if not tested and self._watch is None:
+            kept = self._idle.take_sound()
+            if kept is not None:
+                return Lent(kept.connection, kept.opened_at, self._generation)
         try:
             generation = self._generation
             connection, opened_at = await self._checked(tested=tested)
@@ -461,9 +499,6 @@ class AsyncPool:
         _abort(kept)
 
     async def _wait_for_a_place(self) -> None:
-        if not self._free.locked():
-            await self._free.acquire()
-            return
         self._waiting += 1
         try:
             async with asyncio.timeout(self._config.pool_timeout_s):

@@ -30,6 +30,14 @@ class Retry:
         clock: Seconds that only go forward.
     """
 
+    #: Whether an earlier try may have been carried out, or still may be: what was sent may arrive late.
+    fate_unknown = False
+
+    # Set when something fails; each call makes one of these.
+    _wait_s = FIRST_WAIT_S
+    _was_refused = False
+    _last: DriverError | None = None
+
     def __init__(
         self, config: ConnectionOptions, *, reached_before: bool, clock: Callable[[], float] = time.monotonic
     ) -> None:
@@ -37,11 +45,6 @@ class Retry:
         self._reached = reached_before
         self._clock = clock
         self._deadline = clock() + config.retry_deadline_s
-        self._wait_s = FIRST_WAIT_S
-        #: Whether an earlier try may have been carried out, or still may be: what was sent may arrive late.
-        self.fate_unknown = False
-        self._was_refused = False
-        self._last: DriverError | None = None
 
     def begin_batch(self) -> None:
         """Go on to the next batch. That the fate of an earlier one is unknown is not forgotten: it may do the same."""
@@ -71,7 +74,7 @@ class Retry:
             if self.fate_unknown and not self._was_refused:
                 self._was_refused = True  # most likely by our own earlier try, which is looked for next
                 return 0.0
-            CONFLICTS.info("Another writer was faster: %s. The call goes on from what that one wrote.", told(error))
+            CONFLICTS.debug("A batch was undone, as something is not as it supposed: %s.", told(error))
             if error.errno == DUPLICATE:
                 raise Duplicate(*_key_of(error.message), error.message) from error
             raise Outdated(error.message, fate_unknown=self.fate_unknown) from error

@@ -45,6 +45,8 @@ class Secondaries:
         self._rests_until = 0.0
         self._told = ""
         self._wanted: Seen | None = None
+        #: Whether there is anything to ask here before a batch is run.
+        self.matter = len(self._servers) > 1 or config.reads == "inspect"
         if len(self._servers) > 1 and config.reads != "primary":
             self._wanted = REGISTER.want(self._servers)
         elif len(self._servers) > 1:

@@ -110,13 +110,15 @@ class SyncEngine:
             operation.close()
 
     def _execute(self, batch: Batch, retry: Retry) -> Results:
-        self._secondaries.check(batch)
-        question = self._secondaries.question(batch)
-        if question is not None:
-            results = self._ask_a_secondary(question)
-            if results is not None:
-                return results
-        seen = self._secondaries.seen
+        seen = None
+        if self._secondaries.matter:
+            self._secondaries.check(batch)
+            question = self._secondaries.question(batch)
+            if question is not None:
+                results = self._ask_a_secondary(question)
+                if results is not None:
+                    return results
+            seen = self._secondaries.seen
         retry.begin_batch()
         tested = False
         while True:

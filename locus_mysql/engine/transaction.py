@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ..dialect import Statement
 from ..drivers.interface import Result
 from .operation import Batch, Results
@@ -20,10 +18,11 @@ def is_transaction(batch: Batch) -> bool:
 
 def to_send(batch: Batch) -> tuple[Statement, ...]:
     """The batch's statements, within a transaction if it needs one."""
-    return (BEGIN, *batch.statements, COMMIT) if is_transaction(batch) else batch.statements
+    statements = batch.statements
+    return (BEGIN, *statements, COMMIT) if batch.atomic and len(statements) > 1 else statements
 
 
-def to_return(batch: Batch, results: Sequence[Result], *, fate_unknown: bool) -> Results:
+def to_return(batch: Batch, results: list[Result], *, fate_unknown: bool) -> Results:
     """The results of the batch's own statements."""
-    own = results[1:-1] if is_transaction(batch) else results
+    own = results if len(results) == len(batch.statements) else results[1:-1]
     return Results(own, batch.names, fate_unknown=fate_unknown)

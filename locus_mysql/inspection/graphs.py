@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import chain
 from typing import Any, cast
 
 from ..checkpoints.searchable import snippet
@@ -29,14 +28,13 @@ from ..versions import keys
 from ..versions.arguments import check_id
 from ..versions.loading import Loading, aware
 from ..versions.memory import VersionMemory
-from ..versions.records import ChannelHistory, LoadedVersion, LoadedWrite
+from ..versions.records import LoadedVersion
 from ..versions.saver import DEFAULT_NAMESPACE
-from ..versions.saver import SURFACE as SAVER
 from ..versions.values import Encoded
 from .conversation import messages_of
 from .cursors import from_cursor, to_cursor
 from .first_saved import mark_of
-from .msgpack import TYPE
+from .graph_values import pending, rebuilt, stored_as_writes
 from .plain import metadata_of, plain
 from .records import (
     CheckpointRow,
@@ -79,9 +77,6 @@ _LEAST_LIFE = timedelta(hours=1)
 
 #: The namespace of a graph itself; those of its subgraphs have names.
 _ROOT = ""
-
-#: Where LangGraph's metadata counts the steps since a channel that is stored as its writes was last stored whole.
-COUNTERS = "counters_since_delta_snapshot"
 
 #: A word, not a part of one.
 _WORD = r"(?<!\w){}(?!\w)"
@@ -315,7 +310,7 @@ class GraphThreads:
                     state[name] = plain(version.value(name))
                 except CorruptCheckpoint as error:
                     state[name], damage = f"<damaged: {error}>", f"Channel {name!r:.100}: {error}"
-            apart = [name for name in _stored_as_writes(checkpoint.metadata) if name not in state]
+            apart = [name for name in stored_as_writes(checkpoint.metadata) if name not in state]
             if apart:
                 line = self._loading.channel_history(self._tenant, thread_id, ns, checkpoint.checkpoint_id, apart)
                 state.update({name: rebuilt(history) for name, history in (yield from line).items()})
@@ -324,33 +319,6 @@ class GraphThreads:
         if damage is not None:
             damage = f"{damage} Delete the checkpoint if none goes on from it."
         return StateView(self.family, thread_id, checkpoint, (), state, writes, damage)
-
-
-def rebuilt(history: ChannelHistory) -> Any:
-    """What a channel holds that is stored as its writes since its value was last stored whole.
-
-    The graph's own function puts them together; it is code, and not at hand. Lists are joined, as nearly all such
-    functions do: a message takes the place of the one of its id. Of anything else, all the parts are shown.
-    """
-    value = None if history.seed is None else plain(history.seed)
-    ordered = [sorted(group, key=lambda one: (one.task_path, one.task_id, one.idx)) for group in history.writes]
-    writes = [plain(write.value) for group in ordered for write in group]
-    if not isinstance(value, list | None) or not all(isinstance(write, list) for write in writes):
-        return {TYPE: "DeltaChannel", "value": value, "writes": writes}
-    joined: dict[Any, Any] = {}
-    for place, item in enumerate(chain(value or [], *writes)):
-        key = item.get("id") if isinstance(item, dict) and isinstance(item.get("id"), str) else None
-        if key is not None and item.get("type") == "remove":
-            joined.pop(key, None)
-        else:
-            joined[place if key is None else key] = item
-    return list(joined.values())
-
-
-def _stored_as_writes(metadata: Mapping[str, Any]) -> list[str]:
-    """The channels that a checkpoint's metadata says are not stored whole."""
-    counters = metadata.get(COUNTERS)
-    return [name for name in counters if isinstance(name, str)] if isinstance(counters, dict) else []
 
 
 def _words(query: str) -> list[str]:
@@ -362,20 +330,6 @@ def _text(view: StateView) -> str:
     said = [message.text for message in messages_of(view.state)]
     rest = {name: value for name, value in view.state.items() if name != "messages" or not said}
     return "\n".join([*said, *strings_of(rest)])
-
-
-def pending(version: LoadedVersion) -> list[PendingWrite]:
-    """What tasks wrote at a checkpoint, by the place and the id of the task, in the order of its writes."""
-    ordered = sorted(version.writes, key=lambda write: (write.task_path, write.task_id, write.idx))
-    return [found for write in ordered for found in _writes(write)]
-
-
-def _writes(write: LoadedWrite) -> list[PendingWrite]:
-    value = plain(write.value._replace(kind="json")) if write.value.kind == SAVER else plain(write.value)
-    if write.value.kind == SAVER and not write.channel and isinstance(value, list):  # all that a task wrote
-        pairs = [pair for pair in value if isinstance(pair, list) and len(pair) == 2]
-        return [PendingWrite(write.task_id, str(channel), written) for channel, written in pairs]
-    return [PendingWrite(write.task_id, write.channel, value)]
 
 
 def _thread(row: Row) -> ThreadRow:

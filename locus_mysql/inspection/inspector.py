@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from ..config import Keywords, MySQLConfig
 from ..database.arguments import check_thread_id
+from ..database.aside import Aside
 from ..database.database import Database, share
 from ..database.driving import drive_awaited
 from ..dialect import Schema
@@ -48,6 +49,9 @@ from .sessions import Sessions
 from .sources import ThreadSource, Wanted
 
 T = TypeVar("T")
+
+#: Where differences are worked out.
+COMPARING = Aside("locus-mysql differences", threads=2)
 
 
 class Inspector:
@@ -205,7 +209,7 @@ class Inspector:
             if view.damage is not None:
                 raise CorruptCheckpoint(view.damage)
             views.append(view)
-        return await asyncio.to_thread(difference, *views)  # of very long conversations it takes a while
+        return await COMPARING.run(difference, *views)  # of very long conversations it takes seconds
 
     async def states(
         self, family: ThreadFamily, thread_id: str, limit: int = 100, *, at: datetime | None = None

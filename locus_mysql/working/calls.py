@@ -340,7 +340,10 @@ class Call:
     @property
     def writes(self) -> bool:
         """Whether it may change something."""
-        return any(not isinstance(command, READS) for command in self.commands)
+        for command in self.commands:  # noqa: SIM110 - each call asks this some times, and a generator takes longer
+            if not isinstance(command, READS):
+                return True
+        return False
 
 
 class Reply(NamedTuple):

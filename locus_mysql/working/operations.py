@@ -35,7 +35,7 @@ from .calls import (
     WriteTask,
     lifetime_us,
 )
-from .plans import Plans, Reading, Writing, session_of
+from .plans import Plans, Reading, Writing, found_among
 from .refusals import checkpoint_there, no_checkpoint, not_a_whole_number, of_nothing, out_of_range
 
 #: One write in so many is followed by some housekeeping.
@@ -108,14 +108,20 @@ class WorkingOperations:
     def _read(self, call: Call) -> Operation[Reply]:
         key = SessionKey(*call.address)
         readings = [self._plans.reading(command, key) for command in call.commands]
-        renewing = (self.sql.sessions.renew(key),) if call.renew else ()
-        statements = (*renewing, *(reading.statement for reading in readings))
-        results = (yield Batch(statements, atomic=len(readings) > 1))[len(renewing) :]
-        stamp, ttl_us = session_of(results[0])
-        if call.if_stamp not in {None, stamp}:
+        statements = [reading.statement for reading in readings]
+        if call.renew:
+            statements.insert(0, self.sql.sessions.renew(key))
+        results = yield Batch(tuple(statements), atomic=len(readings) > 1)
+        if call.renew:
+            del results[0]
+        answers: list[object] = []
+        stamp, ttl_us = 0, None
+        for reading, result in zip(readings, results, strict=True):
+            answer, stamp, ttl_us = reading.told(result.rows)
+            answers.append(answer)
+        if call.if_stamp is not None and call.if_stamp != stamp:
             raise StampMoved
-        answers = tuple(reading.answer(result.rows) for reading, result in zip(readings, results, strict=True))
-        return Reply(answers, stamp, ttl_us)
+        return Reply(tuple(answers), stamp, ttl_us)
 
     def _write(self, call: Call) -> Operation[Reply]:
         key = SessionKey(*call.address)
@@ -229,7 +235,7 @@ class WorkingOperations:
         )
         state, *came = yield Batch((self.sql.sessions.state(key), *outcomes), atomic=False)
         answers = tuple(
-            plan.answer(result.rows)
+            plan.told(result.rows)[0]
             if isinstance(plan, Reading)
             else plan.answer(cast("int | None", result.rows[0][0]) if result.rows else None)
             for plan, result in zip(plans, came, strict=True)
@@ -297,7 +303,8 @@ class WorkingOperations:
                 value = written.get(command.key)
                 if value is None:
                     (found,) = yield Batch.of(self.sql.entries.read(key, (command.key,), ""))
-                    value = cast("bytes | None", found.rows[0][1]) if found.rows else None
+                    there = found_among(found.rows).get(command.key)
+                    value = None if there is None else there.value
                 written[command.key] = _sum(value, command)
                 more_bytes += len(written[command.key]) - len(str(command.by))
         return more_bytes
@@ -334,10 +341,13 @@ def _token_of(call: Call, place: int) -> bytes:
 
 def _is_more(call: Call, plans: list[Reading | Writing]) -> bool:
     """Whether a call writes more than a whole session may hold; checked behind what it writes, then."""
-    begun = [plan.change.begun for plan in plans if isinstance(plan, Writing)]
-    variables, notes, size_bytes = (sum(count) for count in zip(*begun, strict=True))
+    variables = notes = size_bytes = 0
+    for plan in plans:
+        if isinstance(plan, Writing):
+            more_variables, more_notes, more_bytes = plan.change.begun
+            variables, notes, size_bytes = variables + more_variables, notes + more_notes, size_bytes + more_bytes
     limits = call.limits
-    return bool(variables > limits.keys or notes > limits.scratchpad_entries or size_bytes > limits.session_bytes)
+    return variables > limits.keys or notes > limits.scratchpad_entries or size_bytes > limits.session_bytes
 
 
 def _reply(call: Call, plans: list[Reading | Writing], came: Results, named: dict[str, Statement]) -> Reply:
@@ -346,8 +356,8 @@ def _reply(call: Call, plans: list[Reading | Writing], came: Results, named: dic
     for place, (command, plan) in enumerate(zip(call.commands, plans, strict=True)):
         result = came.named(f"answer{place}") if f"answer{place}" in named else Result()
         if isinstance(plan, Reading):
-            answers.append(plan.answer(result.rows))
-            ttl_us = session_of(result)[1]
+            answer, _, ttl_us = plan.told(result.rows)
+            answers.append(answer)
             continue
         answers.append(plan.answer(cast(int, result.rows[0][0]) if result.rows else result.last_insert_id))
         stamp = 0 if isinstance(command, End) else stamp + plan.more_stamps

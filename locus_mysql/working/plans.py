@@ -23,7 +23,7 @@ from ..dialect.working.sessions import (
     without_variables,
 )
 from ..dialect.working.template import NAMES_LISTED, NOTE, TASK, VARIABLE, SessionKey
-from ..drivers.interface import Result, Row
+from ..drivers.interface import Row
 from .calls import (
     READS,
     Append,
@@ -66,12 +66,22 @@ class Reading:
     """A command that changes nothing.
 
     Args:
-        statement: Its rows end with the session's stamp and time to live; there is none if there is no session.
+        statement: Its rows end with the session's stamp, its time to live, and the microseconds until it expires; there
+            is none if there is no session.
         answer: The result, of those rows.
     """
 
     statement: Statement
     answer: Callable[[Sequence[Row]], object]
+
+    def told(self, rows: Sequence[Row]) -> tuple[object, int, int | None]:
+        """The result, and the session's stamp and time to live; of one that has expired, as if it were not there."""
+        if not rows:
+            return self.answer(()), 0, None
+        stamp, ttl_us, left_us = cast("tuple[int, int | None, int | None]", rows[0][-3:])
+        if left_us is not None and left_us <= 0:
+            return self.answer(()), 0, None
+        return self.answer(rows), stamp, ttl_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +148,9 @@ class Plans:
         match command:
             case Read(keys):
                 keys = tuple(dict.fromkeys(keys))
-                return Reading(entries.read(key, keys, _if_many(keys)), _found)
+                return Reading(entries.read(key, keys, _if_many(keys)), found_among)
             case ReadAll():
-                return Reading(entries.read_all(key, VARIABLE), _found)
+                return Reading(entries.read_all(key, VARIABLE), found_among)
             case ListKeys(pattern):
                 return Reading(entries.keys(key, pattern), lambda rows: [row[0] for row in rows if row[0] is not None])
             case ReadTask():
@@ -284,11 +294,6 @@ def int_of(outcome: int | None) -> int:
     return cast(int, outcome)
 
 
-def session_of(result: Result) -> tuple[int, int | None]:
-    """Stamp and time to live of the session that a reading statement found; 0 and None if there is none."""
-    return cast(tuple[int, int | None], tuple(result.rows[0][-2:])) if result.rows else (0, None)
-
-
 def _short(likeness: bytes) -> bytes:
     """A likeness that fits into its column; those of `values` do."""
     return likeness if len(likeness) <= LIKENESS_BYTES else sha256(likeness).digest()
@@ -303,10 +308,14 @@ def _if_many(names: Sequence[str]) -> str:
     return _json(names) if len(names) > NAMES_LISTED else ""
 
 
-def _found(rows: Sequence[Row]) -> dict[str, Found]:
-    return {
-        cast(str, row[0]): Found(cast(bytes, row[1]), cast("int | None", row[2])) for row in rows if row[0] is not None
-    }
+def found_among(rows: Sequence[Row]) -> dict[str, Found]:
+    """The variables that these rows tell of, but for those that have expired, or were deleted."""
+    found = {}
+    for row in rows:
+        name, value, left_us = cast("tuple[str, bytes | None, int | None]", row[:3])
+        if value is not None and (left_us is None or left_us > 0):
+            found[name] = Found(value, left_us)
+    return found
 
 
 def _notes(rows: Sequence[Row]) -> list[bytes]:
@@ -325,7 +334,7 @@ def _measured(rows: Sequence[Row]) -> Measured:
     if not rows:
         return Measured()
     keys, size_bytes, notes, checkpoints = (int(cast(int, count)) for count in rows[0][:4])
-    return Measured(keys, size_bytes, notes, checkpoints, cast("int | None", rows[0][4]))
+    return Measured(keys, size_bytes, notes, checkpoints, cast("int | None", rows[0][6]))
 
 
 def _versions(rows: Sequence[Row]) -> Versions:

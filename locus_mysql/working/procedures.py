@@ -62,8 +62,9 @@ Procedure: TypeAlias = Generator[Call, Reply, T]
 
 LABEL_LIMIT = 1_000
 
-#: So often a change of the task state is made anew because somebody else wrote to the session meanwhile.
-TRIES = 50
+#: For so long a change of the task state is made anew because somebody else wrote to the session meanwhile. Beside
+#: three processes that write to Redis without rest, one of fifty tries comes through.
+TRYING_S = 10.0
 
 
 class SessionProcedures:
@@ -84,7 +85,7 @@ class SessionProcedures:
         self._renewed_at = -float("inf")
         # Variables read since the last write, the most recent last; noted with the next write where that matters.
         self._used: dict[str, None] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # guards _used: threads share a session
 
     def set(self, key: str, value: Any, ttl_seconds: float | None = None) -> Procedure[None]:
         """Set a variable.
@@ -113,7 +114,7 @@ class SessionProcedures:
     def get(self, key: str, default: Any = None) -> Procedure[Any]:
         """The value of a variable; the default if it is not there."""
         found = yield from self._found("get", key)
-        return default if found is None else decode(found.value, f"Variable {key!r}")
+        return default if found is None else decode(found.value, "Variable {!r}", key)
 
     def get_as(self, model: type[M], key: str) -> Procedure[M | None]:
         """A variable as a pydantic model; None if it is not there.
@@ -123,8 +124,10 @@ class SessionProcedures:
             key: The variable's.
 
         Raises:
-            InvalidInput: The variable is not of that model.
+            InvalidInput: The variable is not of that model, or `model` is no class of models.
         """
+        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+            raise InvalidInput(f"get_as takes a class of pydantic models, not {model!r:.50}. get() reads other values.")
         found = yield from self._found("get_as", key)
         if found is None:
             return None
@@ -143,13 +146,13 @@ class SessionProcedures:
         found = yield from self._only("get_many", Read(wanted))
         there = [key for key in wanted if key in found]
         self._note_use(there)
-        return {key: decode(found[key].value, f"Variable {key!r}") for key in there}
+        return {key: decode(found[key].value, "Variable {!r}", key) for key in there}
 
     def get_all(self) -> Procedure[dict[str, Any]]:
         """All variables, in the order of their keys by code point."""
         found = yield from self._only("get_all", ReadAll())
         self._note_use(found)
-        return {key: decode(one.value, f"Variable {key!r}") for key, one in found.items()}
+        return {key: decode(one.value, "Variable {!r}", key) for key, one in found.items()}
 
     def exists(self, key: str) -> Procedure[bool]:
         """Whether a variable is there. One that is None is."""
@@ -230,24 +233,30 @@ class SessionProcedures:
 
         Raises:
             CapacityExceeded: There is no place for it; nothing was changed.
-            Unavailable: The storage did not answer in time, or others wrote each of the 50 times that it was tried.
+            Unavailable: The storage did not answer in time, or for 10 seconds others wrote each time that it was tried.
         """
-        for _ in range(TRIES):
-            read = yield from self._carried_out(self._call("update_task_state", ReadTask()))
+        deadline = monotonic() + TRYING_S
+        while True:
+            reading, now = self._call("update_task_state", ReadTask()), monotonic()
+            read = yield reading
+            self._learn(reading, now, read)
             before = cast("bytes | None", read.results[0])
             after = change(self._task_of(before))
             write = self._task("The function given to update_task_state must return", after)
             if write.value == before:
                 return after
+            call, now = replace(self._call("update_task_state", write), if_stamp=read.stamp), monotonic()
             try:
-                yield from self._carried_out(replace(self._call("update_task_state", write), if_stamp=read.stamp))
+                reply = yield call
             except StampMoved:
+                if monotonic() > deadline:
+                    raise Unavailable(
+                        f"Others wrote to session {self.address.session_id!r} each time that this change of its task "
+                        f"state was tried, for {TRYING_S:g} s. Nothing was changed. Try again."
+                    ) from None
                 continue
+            self._learn(call, now, reply)
             return after
-        raise Unavailable(
-            f"Others wrote to session {self.address.session_id!r} each of the {TRIES} times that this change of its "
-            "task state was tried. Nothing was changed. Try again."
-        )
 
     def _task(self, takes: str, state: TaskState | None) -> WriteTask:
         if not isinstance(state, TaskState | None):
@@ -360,32 +369,32 @@ class SessionProcedures:
 
     def _only(self, name: str, command: Command[T]) -> Procedure[T]:
         """The result of a call with one command."""
-        reply = yield from self._carried_out(self._call(name, command))
+        call, now = self._call(name, command), monotonic()
+        reply = yield call
+        self._learn(call, now, reply)
         return cast(T, reply.results[0])
 
-    def _carried_out(self, call: Call) -> Procedure[Reply]:
-        """The reply to a call; what it tells of the session is remembered."""
-        now = monotonic()
-        reply = yield call
+    def _learn(self, call: Call, made_at: float, reply: Reply) -> None:
+        """Remember what the reply to a call tells of the session."""
         writes = call.writes
-        with self._lock:
-            if writes or call.renew:
-                self._renewed_at = now
-            if not writes:
-                self._known_ttl_us = reply.ttl_us if reply.stamp else self._ttl_us
-            for key in call.used:
-                self._used.pop(key, None)
-        return reply
+        if writes or call.renew:
+            self._renewed_at = made_at
+        if not writes:
+            self._known_ttl_us = reply.ttl_us if reply.stamp else self._ttl_us
+        if call.used:
+            with self._lock:
+                for key in call.used:
+                    self._used.pop(key, None)
 
     def _call(self, name: str, command: Command[Any]) -> Call:
-        writes = not isinstance(command, READS)
-        with self._lock:
+        if isinstance(command, READS):
             ttl_us = self._known_ttl_us
             # Kept for an eighth longer than its time, so that most reads need not write: see lifetime_us.
-            renew = not writes and ttl_us is not None and monotonic() - self._renewed_at > ttl_us / 8_000_000
-            used = tuple(self._used) if writes else ()
-        token = os.urandom(16) if writes else b""
-        return Call(name, self.address, (command,), self.limits, self._ttl_us, renew, used, token)
+            renew = ttl_us is not None and monotonic() - self._renewed_at > ttl_us / 8_000_000
+            return Call(name, self.address, (command,), self.limits, self._ttl_us, renew)
+        with self._lock:
+            used = tuple(self._used)
+        return Call(name, self.address, (command,), self.limits, self._ttl_us, used=used, token=os.urandom(16))
 
     def _found(self, name: str, key: str) -> Procedure[Found | None]:
         found = yield from self._only(name, Read((check_variable(key),)))

@@ -89,8 +89,13 @@ def likeness(text: bytes) -> bytes:
     return text if len(text) < LIKENESS_BYTES else hashlib.sha256(text).digest()
 
 
-def decode(text: bytes, what: str) -> Any:
+def decode(text: bytes, what: str, *names: str) -> Any:
     """The value of some JSON.
+
+    Args:
+        text: The JSON.
+        what: What it is called in errors, as a format.
+        names: What stands in that.
 
     Raises:
         CorruptCheckpoint: It is none.
@@ -98,7 +103,8 @@ def decode(text: bytes, what: str) -> Any:
     try:
         return decode_json(text)
     except CorruptCheckpoint:
-        raise CorruptCheckpoint(f"{what} is not readable JSON; somebody else changed it. Set it anew.") from None
+        called = what.format(*names)
+        raise CorruptCheckpoint(f"{called} is not readable JSON; somebody else changed it. Set it anew.") from None
 
 
 def decode_model(model: type[M], text: bytes) -> M:

@@ -53,10 +53,10 @@ DELETE h
 """
 
 LIST = """
-SELECT c.checkpoint_id, c.label, c.created_at, c.variables, c.notes, c.size_bytes, s.stamp, s.ttl_us
+SELECT c.checkpoint_id, c.label, c.created_at, c.variables, c.notes, c.size_bytes, {KNOWN}
   FROM {sessions} s
   LEFT JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid
- WHERE {SESSION}
+ WHERE s.tenant = %s AND s.session_id = %s
  ORDER BY c.stamp DESC
 """
 
@@ -142,7 +142,7 @@ class CheckpointStatements(WorkingStatements):
         return Statement(self._text(PRUNE), key)
 
     def list(self, key: SessionKey) -> Statement:
-        """Id, label, time, variables, notes and bytes of checkpoints, newest first; stamp and time to live."""
+        """Id, label, time, variables, notes, bytes of checkpoints, newest first; and what is known of the session."""
         return Statement(self._text(LIST), key)
 
     def there(self, key: SessionKey, checkpoint_id: str) -> Statement:

@@ -25,28 +25,32 @@ LISTED = "(SELECT listed.name FROM <many>)".replace("<many>", MANY)
 #: At most so many tokens are removed at a time.
 TOKENS_AT_ONCE = 1_000
 
-# Each reading statement brings at least one row if the session is there, with its stamp and time to live.
+# Each reading statement brings at least one row if the session is there, with what is {KNOWN} of it at the end. Whoever
+# asked sees there whether it has expired: as a condition, this takes the server a tenth of reading a variable, and that
+# of the variable another one. So entries that are named are told too if they have expired, or were deleted.
 READ = """
-SELECT e.name, e.value, {LEFT_US}, s.stamp, s.ttl_us
+SELECT e.name, e.value, {LEFT_US}, {KNOWN}
   FROM {sessions} s<listed>
-  LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = %s AND <names> AND {ALIVE}
- WHERE {SESSION}
+  LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = %s AND <names>
+ WHERE s.tenant = %s AND s.session_id = %s
 """
+OF_ONE_NAME = (("<listed>", ""), ("<names>", "e.name = %s"))
+READ_ALL = READ.rstrip() + "\n <order>"
 IN_ORDER = "ORDER BY e.name"
 LAST = "ORDER BY e.name DESC LIMIT %s"
 KEYS = """
-SELECT e.name, s.stamp, s.ttl_us
+SELECT e.name, {KNOWN}
   FROM {sessions} s
   LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name LIKE %s AND {ALIVE}
- WHERE {SESSION}
+ WHERE s.tenant = %s AND s.session_id = %s
  ORDER BY e.name
 """
 VERSIONS = """
-SELECT e.kind, e.name, e.version, s.stamp, s.ttl_us
+SELECT e.kind, e.name, e.version, {KNOWN}
   FROM {sessions} s
   LEFT JOIN {entries} e ON {OF_SESSION} AND (e.kind <> 1 OR <names>)
         AND (e.value IS NOT NULL OR e.version > {CLOCK} - {TOLD_US})
- WHERE {SESSION}
+ WHERE s.tenant = %s AND s.session_id = %s
 """
 
 # How many of these variables there are, and their bytes, with those of the task state if that is asked for.
@@ -181,7 +185,7 @@ SELECT s.tenant, s.sid, 1, fresh.name, fresh.value, fresh.value, fresh.size_byte
        used       = s.stamp,
        expires_at = IF({entries}.expires_at <= UTC_TIMESTAMP(6), NULL, {entries}.expires_at)
 """
-SETTLE = "INSERT INTO {settled} (tenant, token, outcome, settled_at) VALUES (%s, %s, %s, UTC_TIMESTAMP(6))"
+SETTLE = "INSERT INTO {settled} (tenant, token, outcome, settled_at) VALUES (%s, %s, NULL, UTC_TIMESTAMP(6))"
 
 # The answer is how many entries there are that are about to be removed. It is the last insert id too.
 SETTLE_COUNT = """
@@ -248,36 +252,37 @@ class EntryStatements(WorkingStatements):
     """Reading and writing entries, and tokens of writes."""
 
     def read(self, key: SessionKey, names: Sequence[str], as_json: str) -> Statement:
-        """Name, value, microseconds left, the session's stamp and time to live, of variables by their names."""
+        """Name, value, microseconds left, and what is known of the session, of variables by their names.
+
+        Also of those that have expired, or were deleted, which have no value.
+        """
+        if len(names) == 1:
+            return Statement(self._text(READ, *OF_ONE_NAME), (VARIABLE, names[0], *key))
         which = named(names, as_json)
-        sql = READ.replace("<listed>", f"\n  LEFT JOIN {which.table} ON TRUE" if which.table else "")
-        return Statement(
-            self._text(sql.replace("<names>", which.condition)), (*which.table_params, VARIABLE, *which.params, *key)
-        )
+        listed = f"\n  LEFT JOIN {which.table} ON TRUE" if which.table else ""
+        text = self._text(READ, ("<listed>", listed), ("<names>", which.condition))
+        return Statement(text, (*which.table_params, VARIABLE, *which.params, *key))
 
     def read_all(self, key: SessionKey, kind: int, last: int | None = None) -> Statement:
-        """The same of all entries of a kind, in the order of their names; or the last ones, backwards."""
-        sql = (
-            READ.replace("<listed>", "").replace("<names>", "TRUE").rstrip()
-            + "\n "
-            + (IN_ORDER if last is None else LAST)
-        )
-        return Statement(self._text(sql), (kind, *key) if last is None else (kind, *key, last))
+        """The same of all that there are of a kind, in the order of their names; or the last ones, backwards."""
+        order = IN_ORDER if last is None else LAST
+        text = self._text(READ_ALL, ("<order>", order), ("<listed>", ""), ("<names>", "{ALIVE}"))
+        return Statement(text, (kind, *key) if last is None else (kind, *key, last))
 
     def keys(self, key: SessionKey, pattern: str) -> Statement:
-        """Names of variables that match a glob, stamp and time to live."""
+        """Names of variables that match a glob, and what is known of the session."""
         return Statement(self._text(KEYS), (like(pattern), *key))
 
     def versions(self, key: SessionKey, names: Sequence[str] | None, as_json: str) -> Statement:
-        """Kind, name and version of entries, deleted ones too; stamp and time to live."""
+        """Kind, name and version of entries, deleted ones too; and what is known of the session."""
         condition = "TRUE" if names is None else f"e.name IN {LISTED}"
         params = () if names is None else (as_json,)
-        return Statement(self._text(VERSIONS.replace("<names>", condition)), (*params, *key))
+        return Statement(self._text(VERSIONS, ("<names>", condition)), (*params, *key))
 
     def has(self, key: SessionKey, as_json: str, *, task: bool) -> Statement:
         """How many of these variables there are, and their bytes; with those of the task state, if asked."""
-        sql = HAS.replace("<names>", f"e.name IN {LISTED}")
-        return Statement(self._text(sql), (TASK if task else 0, as_json, *key))
+        text = self._text(HAS, ("<names>", f"e.name IN {LISTED}"))
+        return Statement(text, (TASK if task else 0, as_json, *key))
 
     def put(self, key: SessionKey, kind: int, rows: Sequence[EntryRow]) -> tuple[Statement, ...]:
         """Write entries whole."""
@@ -286,7 +291,7 @@ class EntryStatements(WorkingStatements):
         some = [rows[start : start + ROWS_PER_STATEMENT] for start in range(0, len(rows), ROWS_PER_STATEMENT)]
         return tuple(
             Statement(
-                self._text(PUT.replace("<rows>", ", ".join(["ROW(%s, %s, %s, %s, %s)"] * len(portion)))),
+                self._text(PUT, ("<rows>", ", ".join(["ROW(%s, %s, %s, %s, %s)"] * len(portion)))),
                 (kind, *(param for row in portion for param in row.params), *key),
             )
             for portion in some
@@ -296,7 +301,7 @@ class EntryStatements(WorkingStatements):
         content = (row.value, row.likeness, row.size_bytes)
         expires, ttl = ("NULL", ()) if row.ttl_us is None else (EXPIRES, (row.ttl_us,))
         params = (kind, row.name, *content, *ttl, *key, *content, *ttl)
-        return Statement(self._text(PUT_ONE.replace("<expires>", expires)), params)
+        return Statement(self._text(PUT_ONE, ("<expires>", expires)), params)
 
     def put_if_matched(self, key: SessionKey, token: bytes, row: EntryRow) -> Statement:
         """Write a variable if the write was settled as carried out; it keeps its time to live."""
@@ -336,9 +341,9 @@ class EntryStatements(WorkingStatements):
         text, key_bytes = str(by).encode(), len(name.encode())
         return Statement(self._text(ADD), (name, text, key_bytes + len(text), *key, by, key_bytes))
 
-    def settle(self, tenant: str, token: bytes, outcome: int | None = None) -> Statement:
-        """Leave the token of a write."""
-        return Statement(self._text(SETTLE), (tenant, token, outcome))
+    def settle(self, tenant: str, token: bytes) -> Statement:
+        """Leave the token of a write without an answer."""
+        return Statement(self._text(SETTLE), (tenant, token))
 
     def settle_count(
         self, key: SessionKey, token: bytes, kind: int, names: Sequence[str] | None = None, as_json: str = ""
@@ -352,9 +357,7 @@ class EntryStatements(WorkingStatements):
         """Leave the token of a write whose answer is whether a variable is as expected."""
         expected = "e.name IS NULL" if likeness is None else "e.likeness = %s"
         params = () if likeness is None else (likeness,)
-        return Statement(
-            self._text(SETTLE_MATCH.replace("<expected>", expected)), (key.tenant, token, name, *key, *params)
-        )
+        return Statement(self._text(SETTLE_MATCH, ("<expected>", expected)), (key.tenant, token, name, *key, *params))
 
     def settle_number(self, key: SessionKey, token: bytes, name: str) -> Statement:
         """Leave the token of a write whose answer is the number that a variable is."""

@@ -10,9 +10,9 @@ from .template import SessionKey, WorkingStatements, named
 
 # Begin a session, or lock the one that is there.
 BEGIN = """
-INSERT INTO {sessions} (tenant, session_id, sid, stamp, prior, ttl_us, variables, notes, size_bytes, last_note,
-                        created_at, expires_at)
-VALUES (%s, %s, %s, LAST_INSERT_ID({CLOCK} + 1), 0, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6),
+INSERT INTO {sessions} (tenant, session_id, sid, stamp, prior, replaced, ttl_us, variables, notes, size_bytes,
+                        last_note, created_at, expires_at)
+VALUES (%s, %s, %s, LAST_INSERT_ID({CLOCK} + 1), 0, 0, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6),
         UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND)
     ON DUPLICATE KEY UPDATE <set>
 """
@@ -20,15 +20,18 @@ VALUES (%s, %s, %s, LAST_INSERT_ID({CLOCK} + 1), 0, %s, %s, %s, %s, %s, UTC_TIME
 # Lock a session that is there.
 LOCK = "UPDATE {sessions} SET <set> WHERE tenant = %s AND session_id = %s"
 
-# The assignments run left to right. The batch is undone, with error 3141, if the session has expired; or if it has not
-# the stamp that was relied on.
-DRAW = """prior = stamp + JSON_LENGTH(IF((expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6))<relied>, '[]', '')),
+# The assignments run left to right. The batch is undone, with error 3141, if the session has expired; if it has not
+# the stamp that was relied on; or if the counts exceed the limits by now.
+DRAW = """prior = stamp,
        stamp = LAST_INSERT_ID(GREATEST(stamp + %s, {CLOCK}) + 1),
-       <change>expires_at = UTC_TIMESTAMP(6) + INTERVAL (ttl_us + ttl_us DIV 8) MICROSECOND"""
-RELIED = " AND stamp = %s"
+       <change>notes = notes + JSON_LENGTH(IF((expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6))<relied><within>,
+                                              '[]', '')),
+       expires_at = UTC_TIMESTAMP(6) + INTERVAL (ttl_us + ttl_us DIV 8) MICROSECOND"""
+RELIED = " AND prior = %s"
+WITHIN = " AND variables <= %s AND size_bytes <= %s AND notes <= %s"
 
 # The same for a further command of a call.
-DRAW_AGAIN = "stamp = LAST_INSERT_ID(stamp + 1)<change>"
+DRAW_AGAIN = """<change>stamp = LAST_INSERT_ID(stamp + 1)<check>"""
 
 # Behind what changes the counts: undo the batch if they exceed the limits.
 CHECK = ", notes = notes + JSON_LENGTH(IF(variables <= %s AND size_bytes <= %s AND notes <= %s, '[]', ''))"
@@ -42,11 +45,12 @@ WITHOUT = """variables = variables + %s - (SELECT COUNT(*) FROM <listed>{entries
                                         AND e.value IS NOT NULL),
        size_bytes = size_bytes + %s - (SELECT COALESCE(SUM(e.size_bytes), 0) FROM <listed>{entries} e
                                         WHERE {OWN} AND e.kind = 1 AND <names>), """
-# Of one variable, by its key: without sums, this takes less.
-WITHOUT_ONE = """variables = variables + %s - COALESCE((SELECT e.value IS NOT NULL FROM {entries} e
-                                        WHERE {OWN} AND e.kind = 1 AND e.name = %s), 0),
-       size_bytes = size_bytes + %s - COALESCE((SELECT e.size_bytes FROM {entries} e
-                                        WHERE {OWN} AND e.kind = 1 AND e.name = %s), 0), """
+# Of one variable, by its key: without sums, this takes less; and so does one look at it instead of two. What is there
+# has some bytes.
+WITHOUT_ONE = """replaced = COALESCE((SELECT e.size_bytes FROM {entries} e
+                             WHERE {OWN} AND e.kind = 1 AND e.name = %s), 0),
+       variables = variables + %s - (replaced > 0),
+       size_bytes = size_bytes + %s - replaced, """
 WITHOUT_VARIABLES = """size_bytes = size_bytes - (SELECT COALESCE(SUM(e.size_bytes), 0) FROM {entries} e
                                         WHERE {OWN} AND e.kind = 1),
        variables = 0, """
@@ -64,10 +68,10 @@ HOLD = "SELECT 1 FROM {sessions} s WHERE s.tenant = %s AND s.session_id = %s FOR
 # Count a variable again that was counted out before.
 COUNT_IN = """
 UPDATE {sessions}
-   SET variables = variables + COALESCE((SELECT e.value IS NOT NULL FROM {entries} e
-                                          WHERE {OWN} AND e.kind = 1 AND e.name = %s), 0),
-       size_bytes = size_bytes + COALESCE((SELECT e.size_bytes FROM {entries} e
-                                            WHERE {OWN} AND e.kind = 1 AND e.name = %s), 0)<check>
+   SET replaced = COALESCE((SELECT e.size_bytes FROM {entries} e
+                             WHERE {OWN} AND e.kind = 1 AND e.name = %s), 0),
+       variables = variables + (replaced > 0),
+       size_bytes = size_bytes + replaced<check>
  WHERE tenant = %s AND session_id = %s
 """
 
@@ -103,11 +107,10 @@ SELECT s.sid, s.stamp, s.ttl_us, COALESCE(s.expires_at <= UTC_TIMESTAMP(6), FALS
 # What there is, without what has expired.
 MEASURE = """
 SELECT COALESCE(SUM(e.kind = 1), 0), COALESCE(SUM(e.size_bytes), 0), COALESCE(SUM(e.kind = 3), 0),
-       (SELECT COUNT(*) FROM {checkpoints} c WHERE c.tenant = s.tenant AND c.sid = s.sid),
-       TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), s.expires_at), s.stamp, s.ttl_us
+       (SELECT COUNT(*) FROM {checkpoints} c WHERE c.tenant = s.tenant AND c.sid = s.sid), {KNOWN}
   FROM {sessions} s
   LEFT JOIN {entries} e ON {OF_SESSION} AND {ALIVE}
- WHERE {SESSION}
+ WHERE s.tenant = %s AND s.session_id = %s
  GROUP BY s.tenant, s.session_id
 """
 
@@ -196,10 +199,10 @@ class SessionStatements(WorkingStatements):
             relied: 0: it must not be there.
             allowed: The limits; None if they are checked later.
         """
-        text, params = self._set(change, used, relied, allowed)
+        pieces, params = _drawing(change, used, relied, allowed)
         variables, notes, size_bytes = change.begun
         new = (*key, sid, ttl_us, variables, notes, size_bytes, notes, lifetime_us)
-        return Statement(self._text(BEGIN.replace("<set>", text)), (*new, *params))
+        return Statement(self._text(BEGIN, *pieces), (*new, *params))
 
     def lock(
         self,
@@ -211,37 +214,28 @@ class SessionStatements(WorkingStatements):
         allowed: Allowed | None = None,
     ) -> tuple[Statement, ...]:
         """Lock a session that must be there; else the batch is undone. The last insert id of the first is the stamp."""
-        text, params = self._set(change, used, relied, allowed)
-        return Statement(self._text(LOCK.replace("<set>", text)), (*params, *key)), Statement(HELD)
+        pieces, params = _drawing(change, used, relied, allowed)
+        return Statement(self._text(LOCK, *pieces), (*params, *key)), Statement(HELD)
 
     def lock_again(self, key: SessionKey, change: Change, allowed: Allowed | None = None) -> Statement:
         """Draw another stamp for a further command of the same call."""
-        assignments = change.assignments.rstrip().removesuffix(",")
-        text = DRAW_AGAIN.replace("<change>", f", {assignments}" if assignments else "")
         check, limits = _check(allowed)
-        return Statement(self._text(LOCK.replace("<set>", text + check)), (*change.params, *limits, *key))
+        pieces = (("<set>", DRAW_AGAIN), ("<change>", change.assignments), ("<check>", check))
+        return Statement(self._text(LOCK, *pieces), (*change.params, *limits, *key))
 
     def hold(self, key: SessionKey) -> Statement:
         """Lock a session without drawing a stamp."""
         return Statement(self._text(HOLD), key)
 
-    def _set(
-        self, change: Change, used: int, relied: int | None, allowed: Allowed | None
-    ) -> tuple[str, tuple[Param, ...]]:
-        check, limits = _check(allowed)
-        text = DRAW.replace("<relied>", "" if relied is None else RELIED).replace("<change>", change.assignments)
-        before = () if relied is None else (relied,)
-        return text + check, (*before, used, *change.params, *limits)
-
     def count_in(self, key: SessionKey, name: str, allowed: Allowed | None) -> Statement:
         """Count a variable again that was counted out before."""
         check, limits = _check(allowed)
-        return Statement(self._text(COUNT_IN.replace("<check>", check)), (name, name, *limits, *key))
+        return Statement(self._text(COUNT_IN, ("<check>", check)), (name, *limits, *key))
 
     def recount(self, key: SessionKey, allowed: Allowed | None = None) -> Statement:
         """Count all anew, and undo the batch if it exceeds the limits."""
         check = "" if allowed is None else CHECK_COUNTED
-        return Statement(self._text(RECOUNT.replace("<check>", check)), (*key, *(allowed or ()), *key))
+        return Statement(self._text(RECOUNT, ("<check>", check)), (*key, *(allowed or ()), *key))
 
     def state(self, key: SessionKey) -> Statement:
         """What there is of a session, expired or not.
@@ -252,7 +246,7 @@ class SessionStatements(WorkingStatements):
         return Statement(self._text(STATE), key)
 
     def measure(self, key: SessionKey) -> Statement:
-        """Variables, bytes, notes, checkpoints, microseconds left, stamp and time to live."""
+        """Variables, bytes, notes, checkpoints, and what is known of the session."""
         return Statement(self._text(MEASURE), key)
 
     def renew(self, key: SessionKey) -> Statement:
@@ -283,7 +277,7 @@ class SessionStatements(WorkingStatements):
         """Remove a locked session with all that is of it."""
         parts = ("{history}", "{checkpoints}", "{entries}")
         return (
-            *(Statement(self._text(REMOVE_FROM.replace("<table>", part)), key) for part in parts),
+            *(Statement(self._text(REMOVE_FROM, ("<table>", part)), key) for part in parts),
             Statement(self._text(REMOVE), key),
         )
 
@@ -298,7 +292,7 @@ def with_variables(names: Sequence[str], as_json: str, added: int, added_bytes: 
         added_bytes: How many bytes they will take.
     """
     if len(names) == 1:
-        return Change(WITHOUT_ONE, (added, names[0], added_bytes, names[0]), (added, 0, added_bytes))
+        return Change(WITHOUT_ONE, (names[0], added, added_bytes), (added, 0, added_bytes))
     which = named(names, as_json)
     params = (*which.table_params, *which.params)
     return Change(which.joined(WITHOUT), (added, *params, added_bytes, *params), (added, 0, added_bytes))
@@ -327,6 +321,16 @@ def without_notes() -> Change:
 def with_ttl(ttl_us: int) -> Change:
     """The change of a write that gives the session another time to live."""
     return Change(WITH_TTL, (ttl_us,))
+
+
+def _drawing(
+    change: Change, used: int, relied: int | None, allowed: Allowed | None
+) -> tuple[tuple[tuple[str, str], ...], tuple[Param, ...]]:
+    """What stands in a statement that locks a session and draws its stamp; and the parameters."""
+    asked, stamp = ("", ()) if relied is None else (RELIED, (relied,))
+    within, limits = ("", ()) if allowed is None else (WITHIN, allowed)
+    pieces = (("<set>", DRAW), ("<change>", change.assignments), ("<relied>", asked), ("<within>", within))
+    return pieces, (used, *change.params, *stamp, *limits)
 
 
 def _check(allowed: Allowed | None) -> tuple[str, tuple[Param, ...]]:

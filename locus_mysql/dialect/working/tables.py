@@ -14,13 +14,15 @@ _ENGINE = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=ut
 
 # One row per session. Every write locks it first, and counts here what the session holds, expired variables included
 # until they are swept. sid names the session in the other tables; a session that is begun anew has another. stamp
-# rises with every write; prior is the stamp before the write under way. last_note is the place of the newest note.
+# rises with every write; prior is the stamp before the write under way, replaced the bytes of the variable that it
+# replaces. last_note is the place of the newest note.
 SESSIONS = """(
   tenant     VARCHAR(128)    NOT NULL,
   session_id VARCHAR(512)    NOT NULL,
   sid        BINARY(16)      NOT NULL,
   stamp      BIGINT UNSIGNED NOT NULL,
   prior      BIGINT UNSIGNED NOT NULL,
+  replaced   BIGINT          NOT NULL,
   ttl_us     BIGINT UNSIGNED NULL,
   variables  BIGINT          NOT NULL,
   notes      BIGINT          NOT NULL,

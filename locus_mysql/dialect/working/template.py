@@ -28,10 +28,12 @@ _DECIMAL = "CAST(CONVERT(e.value USING ascii) AS DECIMAL(30))"
 
 #: What stands for pieces that several statements share. ``{SESSION}`` is a session by its key; ``{OF_SESSION}`` joins
 #: entries ``e`` to it, ``{OWN}`` where the table of sessions has no alias; what is ``{ALIVE}`` has not expired.
+#: ``{KNOWN}`` is its stamp, its time to live, and the microseconds until it expires, or since then.
 #: ``{AT}`` is when the write under way was made: its stamp, unless stamps are ahead, as behind a clock that was.
 SHARED = {
     "CLOCK": _CLOCK,
     "SESSION": "s.tenant = %s AND s.session_id = %s AND (s.expires_at IS NULL OR s.expires_at > UTC_TIMESTAMP(6))",
+    "KNOWN": "s.stamp, s.ttl_us, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), s.expires_at)",
     "ALIVE": "e.value IS NOT NULL AND (e.expires_at IS NULL OR e.expires_at > UTC_TIMESTAMP(6))",
     "OF_SESSION": "e.tenant = s.tenant AND e.sid = s.sid",
     "OWN": "e.tenant = {sessions}.tenant AND e.sid = {sessions}.sid",

@@ -90,11 +90,12 @@ class Adapter(ABC):
                 f"{len(statements)} statements brought {len(results)} results; the connection was dropped."
             )
         for statement, result in zip(statements, results, strict=False):
-            if statement.brings_rows is (result.columns == 0):  # None is neither
+            brings_rows = statement.brings_rows
+            if brings_rows is (result.columns == 0):  # None is neither
                 self.abort()
                 raise ConnectionLost(
-                    f"A statement that brings {'' if statement.brings_rows else 'no '}rows was answered "
-                    f"{'without' if statement.brings_rows else 'with'} them; the connection was dropped."
+                    f"A statement that brings {'' if brings_rows else 'no '}rows was answered "
+                    f"{'without' if brings_rows else 'with'} them; the connection was dropped."
                 )
         return results
 

@@ -116,6 +116,8 @@ class SyncAdapter(Adapter):
         shut(self.socket())
 
     def _send_each(self, packets: Sequence[bytes], deadline: float) -> list[Result]:
+        if len(packets) == 1:
+            return self._ask(query(packets[0]), deadline)
         return [result for packet in packets for result in self._ask(query(packet), deadline)]
 
     def _ask(self, command: Command, deadline: float) -> list[Result]:

@@ -61,7 +61,21 @@ class BoundedSocket(socket.socket):
 
 
 class BoundedTLSSocket(BoundedSocket, ssl.SSLSocket):
-    """The same with TLS."""
+    """The same with TLS. What is sent at once, and received, goes round some layers of `ssl.SSLSocket`."""
+
+    def recv_into(self, *args: Any) -> int:
+        """As of `socket.socket`."""
+        if len(args) != 1 or self._sslobj is None:  # type: ignore[attr-defined]
+            return super().recv_into(*args)
+        self.shorten_wait()
+        return self.read(len(args[0]), args[0])  # type: ignore[return-value]  # into a buffer it tells how many bytes
+
+    def sendall(self, *args: Any) -> None:
+        """As of `socket.socket`; each call of `send` shortens the wait."""
+        data = args[0]
+        sent = self.send(data)
+        if sent < len(data):
+            super().sendall(memoryview(data)[sent:], *args[1:])
 
 
 class BoundedContext(ssl.SSLContext):

@@ -33,15 +33,14 @@ def packets(statements: Sequence[Statement], *, pipeline: bool, limit_bytes: int
     Raises:
         PacketTooLarge: A single statement does not fit.
     """
+    limit_bytes -= _COMMAND_BYTES
     rendered = [_render_one(statement) for statement in statements]
-    largest = max(map(len, rendered), default=0) + _COMMAND_BYTES
-    if largest > limit_bytes:
-        raise PacketTooLarge(largest, limit_bytes)
-    if not pipeline:
-        return rendered
-    whole = b";".join(rendered)
-    if len(whole) + _COMMAND_BYTES <= limit_bytes:
+    whole = rendered[0] if len(rendered) == 1 else b";".join(rendered)
+    if len(whole) <= limit_bytes and (pipeline or len(rendered) == 1):
         return [whole] if rendered else []
+    largest = max(map(len, rendered), default=0)
+    if largest > limit_bytes:
+        raise PacketTooLarge(largest + _COMMAND_BYTES, limit_bytes + _COMMAND_BYTES)
     return rendered
 
 
@@ -55,14 +54,14 @@ def literal(value: Param) -> bytes:
     Raises:
         TypeError: The value has a type that is never stored here.
     """
-    if value is None:
-        return b"NULL"
-    if isinstance(value, bytes):
-        return b"".join((b"_binary'", _escaped(value), b"'"))
-    if isinstance(value, str):
-        return b"".join((b"'", _escaped(value.encode()), b"'"))
     if isinstance(value, int):
         return b"%d" % value
+    if value is None:
+        return b"NULL"
+    if isinstance(value, str):
+        return b"'%b'" % _escaped(value.encode())
+    if isinstance(value, bytes):
+        return b"_binary'%b'" % _escaped(value)
     raise TypeError(f"A parameter must be str, bytes, int or None, not {type(value).__name__}.")
 
 
@@ -71,14 +70,14 @@ def _escaped(value: bytes) -> bytes:
 
 
 def _render_one(statement: Statement) -> bytes:
-    pieces = _pieces(statement.sql)
-    params = statement.params
+    pieces, params = _pieces(statement.sql), statement.params
     if len(params) != len(pieces) - 1:
         raise TypeError(f"The statement has {len(pieces) - 1} places for parameters, but {len(params)} were given.")
-    parts = [pieces[0]]
-    for param, piece in zip(params, pieces[1:], strict=True):
-        parts.append(literal(param))
-        parts.append(piece)
+    if not params:
+        return pieces[0]
+    parts = [b""] * (2 * len(pieces) - 1)
+    parts[::2] = pieces
+    parts[1::2] = map(literal, params)
     return b"".join(parts)
 
 

@@ -270,8 +270,12 @@ class ResultReader:
 
 def _ok(data: Bytes, start: int, stop: int) -> tuple[int, int, int]:
     """Rows affected, the last id, and the first byte of the status."""
-    affected, start = _integer(data, start + 1)
-    last_insert_id, start = _integer(data, start)
+    affected, last_insert_id = data[start + 1], data[start + 2]
+    if affected < _NULL and last_insert_id < _NULL:  # as `_integer` would
+        start += 3
+    else:
+        affected, start = _integer(data, start + 1)
+        last_insert_id, start = _integer(data, start)
     if start + 2 > stop:
         raise ProtocolSurprise("an OK that is cut short")
     return affected, last_insert_id, data[start]

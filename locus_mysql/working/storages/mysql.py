@@ -10,37 +10,16 @@ from pydantic import SecretStr
 from ...config import Keywords, MySQLConfig
 from ...database.arguments import check_tenant
 from ...database.database import Database, share
-from ...database.methods import awaited, blocking
 from ...database.stores import AsyncStore, SyncStore
 from ...drivers.registry import find_driver
 from ..calls import Call, Reply
 from ..operations import WorkingOperations
 
 
-class _Awaited(AsyncStore[WorkingOperations]):
-    """The asynchronous side."""
-
-    @awaited(WorkingOperations.execute)
-    def execute(self) -> None: ...
-
-    @awaited(WorkingOperations.sweep)
-    def sweep(self) -> None: ...
-
-    @awaited(WorkingOperations.forget_tenant)
-    def forget_tenant(self) -> None: ...
-
-
 class _Blocking(SyncStore[WorkingOperations]):
     """The blocking side."""
 
-    @blocking(WorkingOperations.execute)
-    def execute(self) -> None: ...
-
-    @blocking(WorkingOperations.sweep)
-    def sweep(self) -> None: ...
-
-    @blocking(WorkingOperations.forget_tenant)
-    def forget_tenant(self) -> None: ...
+    _awaited_class = "WorkingMemory"
 
 
 class MySQLStorage:
@@ -63,22 +42,20 @@ class MySQLStorage:
         self._operations = WorkingOperations(self.config)
 
     @cached_property
-    def _awaited(self) -> _Awaited:
-        return _Awaited(self._operations, self.database, owned=self._owned)
+    def _awaited(self) -> AsyncStore[WorkingOperations]:
+        return AsyncStore(self._operations, self.database, owned=self._owned)
 
     @cached_property
-    def _blocking(self) -> _Blocking:
+    def _blocking(self) -> SyncStore[WorkingOperations]:
         return _Blocking(self._operations, self.database, owned=self._owned)
 
     async def execute(self, call: Call) -> Reply:
         """See `Storage`."""
-        reply: Reply = await self._awaited.execute(call)
-        return reply
+        return await self._awaited._run(self._operations.execute(call))
 
     def execute_blocking(self, call: Call) -> Reply:
         """See `Storage`."""
-        reply: Reply = self._blocking.execute(call)
-        return reply
+        return self._blocking._run(self._operations.execute(call))
 
     async def sweep(self, limit: int = 1_000) -> int:
         """Remove sessions that have expired, each whole, those of all tenants; how many.
@@ -86,23 +63,19 @@ class MySQLStorage:
         Args:
             limit: At most this many.
         """
-        removed: int = await self._awaited.sweep(limit)
-        return removed
+        return await self._awaited._run(self._operations.sweep(limit))
 
     def sweep_blocking(self, limit: int = 1_000) -> int:
         """The same, blocking."""
-        removed: int = self._blocking.sweep(limit)
-        return removed
+        return self._blocking._run(self._operations.sweep(limit))
 
     async def forget_tenant(self, tenant: str) -> int:
         """See `Storage`. Each session is removed whole, in a transaction of its own."""
-        removed: int = await self._awaited.forget_tenant(check_tenant(tenant))
-        return removed
+        return await self._awaited._run(self._operations.forget_tenant(check_tenant(tenant)))
 
     def forget_tenant_blocking(self, tenant: str) -> int:
         """The same, blocking."""
-        removed: int = self._blocking.forget_tenant(check_tenant(tenant))
-        return removed
+        return self._blocking._run(self._operations.forget_tenant(check_tenant(tenant)))
 
     async def aclose(self) -> None:
         """Close all connections if this opened them; the next call opens new ones."""

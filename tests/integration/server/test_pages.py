@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Callable
 from html import unescape
 from html.parser import HTMLParser
+from threading import Event, Semaphore
 from typing import Any
 from urllib.parse import quote
 
@@ -17,9 +19,11 @@ from starlette.routing import Mount
 
 from ci.support_desk import THREAD, fill, fill_the_rest
 from locus_mysql import CheckpointStore, Database, MemoryStore, MySQLBackend
-from locus_mysql.inspection import Inspector
+from locus_mysql.inspection import Inspector, inspector
+from locus_mysql.inspection.differing import difference
 from locus_mysql.memory import HashingEmbedder
 from locus_mysql.server.application import create_app
+from locus_mysql.server.limits import Limits
 from locus_mysql.server.tokens import Tokens, new_token
 from locus_mysql.versions.saver import MySQLCheckpointSaver
 
@@ -547,3 +551,29 @@ async def test_links_lead_below_the_path_that_it_is_mounted_under(make_config: M
                     assert address.startswith(("/memory%20of%20agents/", "#")), (tag, address)
             (thread,) = [link for link in page.links() if "thread=" in link]
             assert "hello" in told(await client.get(thread)).text
+
+
+async def test_few_differences_are_worked_out_at_once_and_others_are_served_meanwhile(
+    open_client: OpenClient, filled: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each waits here, as one of very long conversations would keep its thread."""
+    client = open_client(limits=Limits(request_s=600))
+    at_work = Semaphore(0)
+    goes_on = Event()
+
+    def slowly(*views: Any) -> Any:
+        at_work.release()
+        assert goes_on.wait(120)
+        return difference(*views)
+
+    monkeypatch.setattr(inspector, "difference", slowly)
+    asked = [asyncio.create_task(client.get(PAGES["difference"])) for _ in range(12)]
+    try:
+        for _ in range(inspector.COMPARING.threads):
+            assert await asyncio.to_thread(at_work.acquire, timeout=120)
+        assert (await client.get(THREAD_PAGE)).status_code == 200
+        assert not at_work.acquire(blocking=False)
+    finally:
+        goes_on.set()
+        answers = await asyncio.gather(*asked)
+    assert {answer.status_code for answer in answers} == {200}

@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ....checkpoints.coding.codec import EncodedState
-from ....checkpoints.moving import Damaged, KeptCheckpoint, Standing, ThreadWriter, Wanted
+from ....checkpoints.moving import Damaged, KeptCheckpoint, Standing
 from ....checkpoints.new import Encoded, NewCheckpoint
 from ....checkpoints.records import decode_state_text
 from ....checkpoints.rows import as_sql_time
+from ....checkpoints.thread_writer import ThreadWriter, Wanted
 from ....database.database import Database
 from ....engine.bootstrap import has_tables
 from ....engine.operation import Operation
