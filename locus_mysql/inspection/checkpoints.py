@@ -164,12 +164,14 @@ class CheckpointThreads:
         rows, _, _ = yield from self._look(these, _Filters(), 1)
         return self._thread_row(rows[0]) if rows else None
 
-    def history(self, thread_id: str, limit: int, cursor: str | None) -> Operation[Page[CheckpointRow]]:
+    def history(
+        self, thread_id: str, limit: int, cursor: str | None, at: datetime | None
+    ) -> Operation[Page[CheckpointRow]]:
         """See `ThreadSource.history`. One round trip."""
         check_thread_id(thread_id)
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         before = None if cursor is None else cast(int, from_cursor(cursor, int)[0])
-        (found,) = yield Batch.query(self.sql.looking.history(self._tenant, thread_id, before, limit + 1))
+        (found,) = yield Batch.query(self.sql.looking.history(self._tenant, thread_id, before, _text(at), limit + 1))
         items = [_checkpoint_row(thread_id, row[1:]) for row in found.rows[:limit]]
         more = len(found.rows) > limit
         return Page(items, to_cursor(cast(int, found.rows[limit - 1][0])) if more else None)
@@ -183,8 +185,7 @@ class CheckpointThreads:
             check_checkpoint_id(checkpoint_id)
         if namespace:
             return None
-        until = None if at is None else time_text(at)
-        (found,) = yield Batch.query(self.sql.looking.state(self._tenant, thread_id, checkpoint_id, until))
+        (found,) = yield Batch.query(self.sql.looking.state(self._tenant, thread_id, checkpoint_id, _text(at)))
         if not found.rows:
             return None
         checkpoint = _checkpoint_row(thread_id, found.rows[0][:5])
@@ -195,11 +196,11 @@ class CheckpointThreads:
             return StateView(self.family, thread_id, checkpoint, (), {}, damage=str(error))
         return StateView(self.family, thread_id, checkpoint, (), state)
 
-    def turns(self, thread_id: str, limit: int) -> Operation[list[Turn]]:
+    def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[list[Turn]]:
         """See `ThreadSource.turns`. One round trip, that brings the beginnings of rows."""
         check_thread_id(thread_id)
         limit = min(check_limit(limit), PAGE_LIMIT)
-        (found,) = yield Batch.query(self.sql.looking.beginnings(self._tenant, thread_id, HEAD_BYTES, limit))
+        (found,) = yield Batch.query(self.sql.looking.beginnings(self._tenant, thread_id, HEAD_BYTES, _text(at), limit))
         return _turns(found.rows[::-1])
 
     def search(self, query: str, limit: int) -> Operation[list[Hit]]:
@@ -276,6 +277,10 @@ class CheckpointThreads:
             metadata=metadata,
             damage=damage,
         )
+
+
+def _text(at: datetime | None) -> str | None:
+    return None if at is None else time_text(at)
 
 
 def _checkpoint_row(thread_id: str, row: Row) -> CheckpointRow:

@@ -141,12 +141,15 @@ class GraphThreads:
         (found,) = yield Batch.query(self.sql.looking.thread(self._tenant, keys.ns_key(_ROOT), thread_id))
         return _thread(found.rows[0]) if found.rows else None
 
-    def history(self, thread_id: str, limit: int, cursor: str | None) -> Operation[Page[CheckpointRow]]:
+    def history(
+        self, thread_id: str, limit: int, cursor: str | None, at: datetime | None
+    ) -> Operation[Page[CheckpointRow]]:
         """See `ThreadSource.history`; of all namespaces. One round trip."""
         check_thread_id(thread_id)
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         before = None if cursor is None else int(from_cursor(cursor, int)[0])
-        (found,) = yield Batch.query(self.sql.looking.history(self._tenant, thread_id, limit + 1, before))
+        until = None if at is None else time_text(at)
+        (found,) = yield Batch.query(self.sql.looking.history(self._tenant, thread_id, limit + 1, before, until))
         rows = found.rows
         items = [_checkpoint(row) for row in rows[:limit]]
         return Page(items, to_cursor(cast(int, rows[limit - 1][0])) if len(rows) > limit else None)
@@ -169,19 +172,22 @@ class GraphThreads:
                 return view
         if namespace:
             return None
-        (newest,) = yield Batch.query(self.sql.looking.history(self._tenant, thread_id, 1, None))
+        (newest,) = yield Batch.query(self.sql.looking.history(self._tenant, thread_id, 1))
         return (
             (yield from self._state(thread_id, checkpoint_id, cast(str, newest.rows[0][1]), until))
             if newest.rows
             else None
         )
 
-    def turns(self, thread_id: str, limit: int) -> Operation[list[Turn]]:
+    def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[list[Turn]]:
         """See `ThreadSource.turns`; the iterations of a graph are its steps. A round trip for every few states."""
         check_thread_id(thread_id)
         limit = check_limit(limit, least=1)
         turns: list[Turn] = []
         before: int | None = None
+        if at is not None:
+            (found,) = yield Batch.query(self.sql.looking.history(self._tenant, thread_id, 1, until=time_text(at)))
+            before = cast(int, found.rows[0][0]) + 1 if found.rows else 0
         while len(turns) < limit:
             size = min(limit - len(turns), STATES_AT_ONCE)
             versions, before = yield from self._loading.page(self._tenant, thread_id, size, ns=_ROOT, before_seq=before)

@@ -145,11 +145,25 @@ class Inspector:
         return await self._run(source, source.thread(thread_id))
 
     async def history(
-        self, family: ThreadFamily, thread_id: str, *, limit: int = 200, cursor: str | None = None
+        self,
+        family: ThreadFamily,
+        thread_id: str,
+        *,
+        limit: int = 200,
+        cursor: str | None = None,
+        at: datetime | None = None,
     ) -> Page[CheckpointRow]:
-        """A page of a thread's checkpoints, newest first; empty if there is no such thread."""
+        """A page of a thread's checkpoints, newest first; empty if there is no such thread.
+
+        Args:
+            family: Which threads.
+            thread_id: The thread.
+            limit: At most this many, and at most 1,000.
+            cursor: Of the page before.
+            at: Only what was saved by then, a time with a time zone.
+        """
         source = self._source(family)
-        return await self._run(source, source.history(thread_id, limit, cursor))
+        return await self._run(source, source.history(thread_id, limit, cursor, at))
 
     async def state(
         self,
@@ -197,13 +211,21 @@ class Inspector:
             views.append(view)
         return await COMPARING.run(difference, *views)  # of very long conversations it takes seconds
 
-    async def states(self, family: ThreadFamily, thread_id: str, limit: int = 100) -> list[Turn]:
+    async def states(
+        self, family: ThreadFamily, thread_id: str, limit: int = 100, *, at: datetime | None = None
+    ) -> list[Turn]:
         """What the newest states of a thread say in numbers, oldest first.
 
         Read from the beginnings of the rows, so that many cost little; what is damaged says nothing.
+
+        Args:
+            family: Which threads.
+            thread_id: The thread.
+            limit: At most this many, and at most 1,000.
+            at: Only what was saved by then, a time with a time zone.
         """
         source = self._source(family)
-        return await self._run(source, source.turns(thread_id, limit))
+        return await self._run(source, source.turns(thread_id, limit, at))
 
     async def search(self, query: str, *, family: ThreadFamily = "agents", limit: int = 20) -> list[Hit]:
         """Where words were said, best first.

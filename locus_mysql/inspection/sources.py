@@ -74,7 +74,9 @@ class ThreadSource(Protocol):
     def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
         """One thread."""
 
-    def history(self, thread_id: str, limit: int, cursor: str | None) -> Operation[Page[CheckpointRow]]:
+    def history(
+        self, thread_id: str, limit: int, cursor: str | None, at: datetime | None
+    ) -> Operation[Page[CheckpointRow]]:
         """A page of a thread's checkpoints, newest first."""
 
     def state(
@@ -82,7 +84,7 @@ class ThreadSource(Protocol):
     ) -> Operation[StateView | None]:
         """A state, in which no messages are looked for yet, as that may take a while."""
 
-    def turns(self, thread_id: str, limit: int) -> Operation[list[Turn]]:
+    def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[list[Turn]]:
         """What the newest states say in numbers, oldest first."""
 
     def search(self, query: str, limit: int) -> Operation[list[Hit]]:

@@ -136,10 +136,13 @@ BEGINNINGS = """
 SELECT c.seq, c.base_seq, c.parent_seq, c.checkpoint_id, c.created_at, LEFT(c.payload, {bytes})
   FROM {checkpoints} c FORCE INDEX (PRIMARY)
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
- WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}{which}
  ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
  LIMIT %s
 """
+
+# Only what was saved by a time.
+BY = " AND c.created_at <= %s"
 
 # Checkpoints with one of some metadata keys, of the first so many that the index metadata_pairs has, newest first; and
 # a row that tells how many these were.
@@ -340,17 +343,24 @@ class LookingStatements(Statements):
             self._filled(text.replace("{looked_at}", step.looked_at)), (*step.params, tenant, *params, limit)
         )
 
-    def history(self, tenant: str, thread_id: str, before_seq: int | None, limit: int) -> Statement:
+    def history(self, tenant: str, thread_id: str, before_seq: int | None, at: str | None, limit: int) -> Statement:
         """Seq, id, id of the one before, time, bytes and metadata of a thread's checkpoints, newest first.
 
         Args:
             tenant: Whose.
             thread_id: The thread.
             before_seq: Only those with a smaller seq.
+            at: Only those that were saved at this time or before.
             limit: How many.
         """
         key = (tenant, thread_id)
-        which, params = ("", ()) if before_seq is None else (" AND c.seq < %s", (before_seq,))
+        which, params = "", list[Param]()
+        if before_seq is not None:
+            which += " AND c.seq < %s"
+            params.append(before_seq)
+        if at is not None:
+            which += BY
+            params.append(at)
         return Statement(self._chosen(HISTORY, which), (*key, *params, limit, *key, *key))
 
     def state(self, tenant: str, thread_id: str, checkpoint_id: str | None, at: str | None) -> Statement:
@@ -368,14 +378,16 @@ class LookingStatements(Statements):
             which += " AND c.checkpoint_id = %s"
             params.append(checkpoint_id)
         if at is not None:
-            which += " AND c.created_at <= %s"
+            which += BY
             params.append(at)
         named = checkpoint_id is not None
         return Statement(self._chosen(STATE, which, named=named), (*key, *params, 1, *key, *key, *key, *key))
 
-    def beginnings(self, tenant: str, thread_id: str, size: int, limit: int) -> Statement:
+    def beginnings(self, tenant: str, thread_id: str, size: int, at: str | None, limit: int) -> Statement:
         """Seq, base, parent, id, time and the first bytes of the payload of the newest checkpoints, newest first."""
-        return Statement(self._text(BEGINNINGS.replace("{bytes}", str(size))), (tenant, thread_id, limit))
+        which, params = ("", ()) if at is None else (BY, (at,))
+        text = BEGINNINGS.replace("{bytes}", str(size)).replace("{which}", which)
+        return Statement(self._text(text), (tenant, thread_id, *params, limit))
 
     def tagged(self, tenant: str, keys: str, candidates: int, limit: int) -> Statement:
         """Checkpoints with one of these metadata keys, newest first, and a row with the number of candidates.

@@ -248,11 +248,18 @@ class LookingStatements(Statements):
         """The same of one thread."""
         return Statement(self._complete(THREADS, NAMED), (tenant, thread_id, 1, root_key))
 
-    def history(self, tenant: str, thread_id: str, limit: int, before_seq: int | None) -> Statement:
+    def history(
+        self, tenant: str, thread_id: str, limit: int, before_seq: int | None = None, until: str | None = None
+    ) -> Statement:
         """Seq, namespace, id, parent's id, time, bytes and metadata of checkpoints, the last one first."""
-        if before_seq is None:
-            return Statement(self._complete(HISTORY), (tenant, thread_id, limit))
-        return Statement(self._complete(HISTORY, BEFORE), (tenant, thread_id, before_seq, limit))
+        conditions, params = "", list[Param]()
+        if before_seq is not None:
+            conditions += BEFORE
+            params.append(before_seq)
+        if until is not None:
+            conditions += BY
+            params.append(until)
+        return Statement(self._complete(HISTORY, conditions), (tenant, thread_id, *params, limit))
 
     def checkpoint(
         self, tenant: str, thread_id: str, ns_key: bytes, version_key: bytes | None, until: str | None

@@ -31,6 +31,9 @@ _HIDDEN = re.compile(
 #: So many of them in a text are told by their names; and so many words of a query are marked.
 MOST_MARKS = 200
 
+#: Words of a query that are looked for in a text: each of them takes its time.
+MOST_WORDS = 32
+
 #: Characters of a JSON value that are written over several lines.
 MOST_PRETTY = 200_000
 
@@ -53,17 +56,18 @@ def _mark(found: re.Match[str]) -> str:
     return f'<span class="hidden-character" title="{name}">{code}</span>'
 
 
-def words_of(query: str) -> list[str]:
-    """The words of a query."""
-    return re.findall(r"\w+", query)
+def words_in(query: str) -> re.Pattern[str] | None:
+    """What finds the words of a query, the first of very many, and no parts of words; None if it has none."""
+    wanted = re.findall(r"\w+", query)[:MOST_WORDS]
+    return re.compile(rf"(?<!\w)({'|'.join(wanted)})(?!\w)", re.IGNORECASE) if wanted else None
 
 
 def marked(text: str, words: str) -> Markup:
     """A stored text, in which the words of a query are marked, at so many places as hidden characters are told."""
-    wanted = [re.escape(word) for word in words_of(words)]
-    if not wanted:
+    wanted = words_in(words)
+    if wanted is None:
         return shown(text)
-    pieces = re.split(f"({'|'.join(wanted)})", text, maxsplit=MOST_MARKS, flags=re.IGNORECASE)
+    pieces = wanted.split(text, maxsplit=MOST_MARKS)
     made = [
         Markup("<mark>{}</mark>").format(shown(piece)) if at % 2 else shown(piece) for at, piece in enumerate(pieces)
     ]

@@ -28,7 +28,7 @@ from .tree import hits, tree
 CHECKPOINTS, TURNS, MESSAGES = 100, 100, 200
 
 #: Turns that tell when messages were first saved; of graphs, whose states are read whole for it, as many as in a chart.
-TELLING = 500
+TELLING = 250
 
 #: Characters of a message that are shown at once, and of what is unfolded.
 SHOWN, UNFOLDED = 4_000, 200_000
@@ -65,12 +65,13 @@ def conversation(messages: Sequence[Message], saved_at: Mapping[int, datetime]) 
 
 def place_of(said: Sequence[Said], words: str) -> int | None:
     """Which message a search for words meant: the one with most of them, of several the last; None if none has any."""
-    wanted = set(texts.words_of(words.casefold()))
+    wanted = texts.words_in(words)
+    if wanted is None:
+        return None
     best, most = None, 0
     for place, one in enumerate(said):
         told = [one.message.text, *(part for call in one.message.tool_calls for part in _texts_of(call))]
-        held = "\n".join(told).casefold() if wanted else ""
-        count = sum(word in held for word in wanted)
+        count = len({word.casefold() for word in wanted.findall("\n".join(told)[:UNFOLDED])})
         if count and count >= most:
             best, most = place, count
     return best
@@ -89,11 +90,17 @@ async def thread_page(request: Request) -> Response:
     inspector = inspector_of(request)
     family = family_of(query.family)
     thread = await thread_of(request, family, query.thread)
-    history = await inspector.history(family, query.thread, limit=CHECKPOINTS, cursor=query.cursor or None)
-    state = await wanted_state(request)
+    # First, so that what is written while the rest is read is news to the page.
     markers = await inspector.changed([(family, query.thread)])
-    turns = await inspector.states(family, query.thread, TURNS if family == "versions" else TELLING)
+    state = await wanted_state(request)
     pinned = bool(query.checkpoint or query.at)
+    at = state.checkpoint.created_at if pinned and state is not None else None
+    history = await inspector.history(family, query.thread, limit=CHECKPOINTS, cursor=query.cursor or None)
+    newest = not query.cursor
+    if newest and history.cursor and at is not None and at < history.items[-1].created_at:
+        # The state that is shown is not among the newest; the timeline begins with it.
+        history, newest = await inspector.history(family, query.thread, limit=CHECKPOINTS, at=at), False
+    turns = await inspector.states(family, query.thread, TURNS if family == "versions" else TELLING, at=at)
 
     def made() -> Response:
         times = {} if state is None else first_saved(state, turns)
@@ -111,6 +118,7 @@ async def thread_page(request: Request) -> Response:
             family=family,
             thread=thread,
             timeline=timeline(history.items),
+            newest=newest,
             older=history.cursor,
             state=state,
             pinned=pinned,

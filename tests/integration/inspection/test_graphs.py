@@ -116,6 +116,9 @@ async def test_each_message_is_of_the_checkpoint_that_first_had_it(
     assert view is not None
     turns = await inspector.states("versions", "t")
     times = first_saved(view, turns)
+    then = await inspector.states("versions", "t", at=turns[3].created_at)
+    assert [turn.checkpoint_id for turn in then] == [turn.checkpoint_id for turn in turns[:4]]
+    assert await inspector.states("versions", "t", at=turns[0].created_at - timedelta(seconds=1)) == []
     for place in range(4):
         known = await inspector.state("versions", "t", at=times[place])
         before = await inspector.state("versions", "t", at=times[place] - timedelta(microseconds=1))

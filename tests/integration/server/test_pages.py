@@ -19,12 +19,13 @@ from starlette.routing import Mount
 
 from ci.support_desk import THREAD, fill, fill_the_rest
 from locus_mysql import CheckpointStore, Database, MemoryStore, MySQLBackend
-from locus_mysql.inspection import inspector
+from locus_mysql.inspection import Inspector, inspector
 from locus_mysql.inspection.differing import difference
 from locus_mysql.memory import HashingEmbedder
 from locus_mysql.server.application import create_app
 from locus_mysql.server.limits import Limits
 from locus_mysql.server.tokens import Tokens, new_token
+from locus_mysql.versions.saver import MySQLCheckpointSaver
 
 from ..conftest import MakeConfig
 from .conftest import OpenClient
@@ -372,6 +373,62 @@ async def test_a_long_conversation_has_pages(open_client: OpenClient, make_confi
     assert shown(newest) == [f"m{at}" for at in range(251, 451)]
     (earlier,) = [link for link in newest.links() if link.endswith("#conversation")]
     assert shown(told(await client.get(earlier))) == [f"m{at}" for at in range(51, 251)]
+
+
+@pytest.mark.parametrize("family", ["dicts", "versions"])
+async def test_the_timeline_of_a_state_of_long_ago_begins_with_it(
+    family: str, client: httpx.AsyncClient, make_config: MakeConfig
+) -> None:
+    said = [{"role": "user", "content": f"Turn {number}"} for number in range(110)]
+    async with Database(make_config()) as database:
+        store, saver = CheckpointStore(database), MySQLCheckpointSaver(database)
+        for number in range(110):
+            state = {"messages": said[: number + 1], "step": number}
+            if family == "dicts":
+                await store.save("long", state, f"c{number}")
+            else:
+                parent = f"c{number - 1}" if number else None
+                data = {"channel_values": state}
+                await saver.put(
+                    thread_id="long", checkpoint_id=f"c{number}", checkpoint_data=data, parent_checkpoint_id=parent
+                )
+
+    async def shown(checkpoint: str) -> tuple[list[str], list[str], str]:
+        response = await client.get(f"/inspect/thread?family={family}&thread=long{checkpoint}")
+        page = told(response)
+        places = [attributes for tag, attributes in page.elements if tag == "input" and attributes["type"] == "radio"]
+        listed = [str(one["value"]) for one in places if one["name"] == "before"]
+        return listed, [str(one["value"]) for one in places if "checked" in one], response.text
+
+    listed, checked, text = await shown("")
+    assert (listed[0], len(listed), checked) == ("c109", 100, ["c109", "c108"])
+    assert "Newest checkpoints" not in text
+    assert (await shown("&checkpoint=c50"))[0] == listed
+    listed, checked, text = await shown("&checkpoint=c5")
+    assert (listed, checked) == ([f"c{number}" for number in range(5, -1, -1)], ["c5", "c4"])
+    assert "Newest checkpoints" in text
+    if family == "dicts":
+        assert text.count('class="quiet">saved <time') == 6
+        assert "Iterations over 6 checkpoints: first 0, last 5" in text
+
+
+async def test_what_is_written_while_a_page_is_made_is_news_to_it(
+    client: httpx.AsyncClient, make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = Inspector.state
+    async with CheckpointStore(make_config()) as store, Inspector(make_config()) as inspector:
+        await store.save("t", {"n": 1})
+
+        async def state(self: Inspector, *arguments: Any, **options: Any) -> Any:
+            found = await look(self, *arguments, **options)
+            await store.save("t", {"n": 2})
+            return found
+
+        monkeypatch.setattr(Inspector, "state", state)
+        response = await client.get("/inspect/thread?family=dicts&thread=t")
+        seen = re.search(r"seen=([0-9a-f]+)", response.text)
+        assert seen is not None
+        assert seen[1] != (await inspector.changed([("dicts", "t")]))["dicts", "t"]
 
 
 @pytest.mark.usefixtures("filled")

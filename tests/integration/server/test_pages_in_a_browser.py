@@ -336,6 +336,11 @@ def test_a_thread_that_is_written_shows_it_by_itself(window: Window, site: Site)
             expect(page.get_by_role("link", name=name)).to_have_attribute("href", re.compile(newest))
         expect(page.get_by_role("button", name="Copy JSON")).to_have_attribute("data-copy", re.compile(newest))
 
+        store.delete("written")
+
+        expect(page.locator("[data-live]")).to_have_text("The thread is not there any more")
+        window.wrong.clear()  # the console tells of the status
+
 
 def test_who_signs_in_in_a_browser_is_known_until_signing_out(window: Window, site: Site) -> None:
     page = window.page

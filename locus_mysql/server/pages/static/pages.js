@@ -191,6 +191,8 @@ if (live) {
         live.classList.add("fresh");
         tell("The thread was written to.");
         if (low) { window.scrollTo(0, document.documentElement.scrollHeight); }
+      } else {
+        show("The thread is not there any more", true);
       }
     } catch { /* the stream tells of it, and another event comes */ }
     looking = false;

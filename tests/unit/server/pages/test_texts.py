@@ -56,6 +56,10 @@ def test_what_joins_characters_of_a_script_or_an_emoji_is_left_alone() -> None:
 def test_words_are_marked_whatever_their_case_and_markup_is_text() -> None:
     assert texts.marked("The TENT <b>", "tent") == "The <mark>TENT</mark> &lt;b&gt;"
     assert texts.marked("a.b", ".") == "a.b"
+    assert texts.marked("20 of 120", "20") == "<mark>20</mark> of 120"
+    assert texts.marked("tent tents", "tents tent") == "<mark>tent</mark> <mark>tents</mark>"
+    assert texts.marked("a " * 1_000, "a").count("<mark>") == texts.MOST_MARKS
+    assert texts.marked("last", "word " * 1_000 + "last") == "last"
 
 
 @pytest.mark.parametrize(
