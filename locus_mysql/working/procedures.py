@@ -20,6 +20,7 @@ from ..database.arguments import (
     check_text,
     check_variable,
 )
+from ..engine.at_fork import tell_at_fork
 from ..errors import ConfigError, CorruptCheckpoint, InvalidInput, Unavailable
 from .calls import (
     READS,
@@ -85,6 +86,11 @@ class SessionProcedures:
         self._renewed_at = -float("inf")
         # Variables read since the last write, the most recent last; noted with the next write where that matters.
         self._used: dict[str, None] = {}
+        self.begin_in_child()
+        tell_at_fork(self)
+
+    def begin_in_child(self) -> None:
+        """After a fork: a new lock, as a thread of the parent may hold the old one for ever."""
         self._lock = threading.Lock()  # guards _used: threads share a session
 
     def set(self, key: str, value: Any, ttl_seconds: float | None = None) -> Procedure[None]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -269,6 +271,17 @@ def test_where_it_is_kept_may_be_said_in_several_ways(storage: InMemoryStorage) 
 def test_a_driver_without_a_blocking_side_is_told_with_what_to_use() -> None:
     with pytest.raises(ConfigError, match=r"no synchronous side.* or WorkingMemory"):
         SyncWorkingMemory("session", "mysql://user:password@localhost/app", driver="asyncmy").get("key")
+
+
+def test_a_forked_child_goes_on_though_a_thread_of_the_parent_was_in_a_call(storage: InMemoryStorage) -> None:
+    memory = SyncWorkingMemory("session", storage)
+    with memory.procedures._lock:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            memory.set("key", 1)
+            os._exit(0 if memory.get("key") == 1 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 async def test_a_session_is_ended_only_if_asked(storage: InMemoryStorage) -> None:
