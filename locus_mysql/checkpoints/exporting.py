@@ -15,11 +15,12 @@ from ..database.exporting import Page, Tally
 from ..engine.operation import Operation
 from ..errors import CorruptCheckpoint, Unavailable
 from .lines import LineCheckpoint, checkpoint_line, checkpoint_of_content, head_line, place_of_content
-from .moving import Damaged, KeptCheckpoint, KeptPage, Standing, ThreadWriter, Wanted
+from .moving import Damaged, KeptCheckpoint, KeptPage, Standing
 from .new import NewCheckpoint
 from .order import Order
 from .records import decode_state_text
 from .store import StoreOperations
+from .thread_writer import ThreadWriter, Wanted
 
 T = TypeVar("T")
 
@@ -57,7 +58,7 @@ class ThreadSource:
         self._named = None if threads is None else sorted({*map(check_thread_id, threads)})
         self._glob = glob
         self._since = since
-        self.head = head_line(tables.tenant, tables.kind)
+        self.head = head_line(tables.tenant, tables.kind, threads=self._named, glob=glob, since=since)
         self._waiting: deque[str] = deque()
         self._last_thread = ""
         self._listed = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -49,9 +49,26 @@ class LineCheckpoint:
     provisional: bool
 
 
-def head_line(tenant: str, family: Kind) -> bytes:
-    """The first line: whose threads follow, and of which family."""
-    return sealed({"format": FORMAT, "tenant": tenant, "family": family})
+def head_line(
+    tenant: str, family: Kind, *, threads: Sequence[str] | None = None, glob: str = "*", since: datetime | None = None
+) -> bytes:
+    """The first line: whose threads follow, of which family, and which of them if not all.
+
+    Args:
+        tenant: Whose.
+        family: Of which family.
+        threads: Only these.
+        glob: Only threads whose ids match it.
+        since: Only checkpoints saved since.
+    """
+    content: dict[str, Any] = {"format": FORMAT, "tenant": tenant, "family": family}
+    if threads is not None:
+        content["threads"] = list(threads)
+    if glob != "*":
+        content["pattern"] = glob
+    if since is not None:
+        content["since"] = _time_text(since)
+    return sealed(content)
 
 
 def checkpoint_line(thread_id: str, kept: KeptCheckpoint, parent_id: str | None) -> bytes:
@@ -67,7 +84,7 @@ def checkpoint_line(thread_id: str, kept: KeptCheckpoint, parent_id: str | None)
         "checkpoint": kept.checkpoint_id,
         "seq": kept.seq,
         "parent": parent_id,
-        "created_at": kept.created_at.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        "created_at": _time_text(kept.created_at),
     }
     if kept.provisional:
         begin["provisional"] = True
@@ -117,6 +134,10 @@ def place_of_content(content: Mapping[str, Any]) -> tuple[str, int]:
     if not isinstance(thread_id, str) or not isinstance(seq, int):
         raise InvalidInput("The line does not say which place in a thread it is of.")
     return thread_id, seq
+
+
+def _time_text(time: datetime) -> str:
+    return time.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _time(value: Any) -> datetime:

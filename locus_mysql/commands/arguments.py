@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import Any, Never
 
 from ..errors import InvalidInput, SetupError
+from .harmless import harmless
 
 OK, FAILED, WRONG = 0, 1, 2
 
@@ -60,6 +61,19 @@ def add_which_threads(parser: argparse.ArgumentParser) -> None:
     chosen.add_argument("--pattern", default="*", metavar="GLOB", help="only threads whose ids match it (*)")
 
 
+def add_limit(parser: argparse.ArgumentParser, default: int, what: str = "") -> None:
+    """How many."""
+    told = f"at most so many{what} ({default})"
+    parser.add_argument("-n", "--limit", type=at_least_one, default=default, metavar="N", help=told)
+
+
+def at_least_one(text: str) -> int:
+    """A number of things, as argparse reads it."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 on, not {text[:20]!r}")
+    return int(text)
+
+
 def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
     """The options of `MySQLConfig` that were given as arguments."""
     names = ("dsn", "driver", "tenant", "table_prefix", "search", "search_parser")
@@ -79,10 +93,5 @@ def need_langgraph(what: str) -> None:
 
 
 def tell(text: str) -> None:
-    """Say something beside the output."""
-    print(text, file=sys.stderr, flush=True)
-
-
-def counted(count: int, noun: str) -> str:
-    """So many of something, in words."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    """Say something beside the output. It may hold what is stored."""
+    print(harmless(text), file=sys.stderr, flush=True)

@@ -18,6 +18,7 @@ from ..dialect.memories.ranges import Range
 from ..engine.bootstrap import has_own_tables, has_tables
 from ..engine.operation import Operation
 from ..errors import SchemaMismatch
+from ..integrations.counting import counted
 from ..integrations.memu.caring import MemuCaring
 from ..memories.caring import Waste
 from ..memories.store import MemoryProcedures
@@ -110,13 +111,13 @@ def vacuum(arguments: argparse.Namespace) -> int:
 
     removed, families, waste, swept, tokens = asyncio.run(run())
     if families:
-        print(f"Removed {_counted(removed, 'checkpoint')} of {', '.join(families)}.")
+        print(f"Removed {counted(removed, 'checkpoint')} of {', '.join(families)}.")
     if waste is not None:
         print(f"Removed {_told(waste)} of {MEMORIES}.")
     if swept is not None:
         print(f"Removed {_swept(swept)} of {WORKING}.")
     if tokens is not None:
-        print(f"Removed {_counted(tokens, 'token')} of writes of {MEMU}.")
+        print(f"Removed {counted(tokens, 'token')} of writes of {MEMU}.")
     return OK
 
 
@@ -150,14 +151,14 @@ def health(arguments: argparse.Namespace) -> int:
             if (working := there.working) is not None:
                 held = await engine.run(working.held(config.tenant), working.schema, config.ddl_mode)
                 swept = await engine.run(working.waste())
-                told = f"{held.sessions} of tenant {config.tenant!r} with {_counted(held.size_bytes, 'byte')}"
+                told = f"{held.sessions} of tenant {config.tenant!r} with {counted(held.size_bytes, 'byte')}"
                 print(f"sessions {told}, family {WORKING}")
                 print(f"waste    {_swept(swept)}")
             if (memu := there.memu) is not None:
                 records = await engine.run(memu.count(), memu.schema, config.ddl_mode)
                 tokens = await engine.run(memu.tokens())
                 print(f"records  {records} of tenant {config.tenant!r}, family {MEMU}")
-                print(f"waste    {_counted(tokens, 'token')} of writes")
+                print(f"waste    {counted(tokens, 'token')} of writes")
             return FAILED if found["read_only"] else OK
 
     return asyncio.run(run())
@@ -198,15 +199,11 @@ async def _there(database: Database, family: str | None) -> There:
 def _told(waste: Waste) -> str:
     """What nobody needs, in words."""
     return (
-        f"{_counted(waste.expired, 'expired item')}, embeddings of {_counted(waste.loose, 'missing item')}, "
-        f"{_counted(waste.removed, 'mark')} of removed embeddings and {_counted(waste.tokens, 'token')} of writes"
+        f"{counted(waste.expired, 'expired item')}, embeddings of {counted(waste.loose, 'missing item')}, "
+        f"{counted(waste.removed, 'mark')} of removed embeddings and {counted(waste.tokens, 'token')} of writes"
     )
 
 
 def _swept(waste: sessions.Waste) -> str:
     """What nobody needs of sessions, in words."""
-    return f"{_counted(waste.expired, 'expired session')} and {_counted(waste.tokens, 'token')} of writes"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{counted(waste.expired, 'expired session')} and {counted(waste.tokens, 'token')} of writes"

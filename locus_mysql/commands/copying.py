@@ -10,11 +10,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..config import MySQLConfig
-from ..errors import LocusMySQLError, UsageError
+from ..errors import LocusMySQLError, SetupError, UsageError
 from ..integrations.sdk import need_locus
 from ..signals import StopRequested, until_stopped
-from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, add_which_threads, options_of, tell
-from .looking.harmless import harmless
+from .arguments import (
+    FAILED,
+    OK,
+    add_connection,
+    add_prefix,
+    add_tenant,
+    add_which_threads,
+    at_least_one,
+    options_of,
+    tell,
+)
 from .progress import Progress
 
 if TYPE_CHECKING:
@@ -66,7 +75,7 @@ def add_import_locus(parser: argparse.ArgumentParser) -> None:
 def _add_ways(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="only say what would be copied")
     parser.add_argument(
-        "--at-once", type=int, default=4, metavar="N", help="how many threads are copied side by side (4)"
+        "--at-once", type=at_least_one, default=4, metavar="N", help="how many threads are copied side by side (4)"
     )
 
 
@@ -99,7 +108,7 @@ def import_locus(arguments: argparse.Namespace) -> int:
 
 def _copy(arguments: argparse.Namespace, source: Place, target: Place) -> int:
     from ..integrations.locus.copying import copy_threads
-    from ..integrations.locus.copying.places import hide
+    from ..integrations.locus.copying.places import hide, what_to_install
     from ..integrations.locus.copying.report import CopyReport
 
     report = CopyReport()
@@ -117,7 +126,7 @@ def _copy(arguments: argparse.Namespace, source: Place, target: Place) -> int:
             at_once=arguments.at_once,
             verify=arguments.verify,
             dry_run=arguments.dry_run,
-            tell=lambda line: progress.tell(harmless(hide(line, secrets))),
+            tell=lambda line: progress.tell(hide(line, secrets)),
             advance=advance,
             report=report,
         )
@@ -127,13 +136,16 @@ def _copy(arguments: argparse.Namespace, source: Place, target: Place) -> int:
             progress.close()
             if report.threads:
                 tell(f"Broken off: {report}\nStart it again, and it goes on where it stopped.")
-            words = harmless(hide(str(error), secrets))
+            words = hide(str(error), secrets)
             if words != str(error):
                 raise UsageError(words) from None
             raise
+        except ImportError as error:  # Locus imports a client library when it is first used
+            progress.close()
+            raise SetupError(what_to_install(error)) from None
         except Exception as error:  # whatever a client library raises of a server that is away
             progress.close()
-            words = harmless(hide(str(error), secrets))
+            words = hide(str(error), secrets)
             raise LocusMySQLError(f"{type(error).__name__}: {words}{_advice(error)}") from None
     if stopped is not None:
         tell(f"Stopped: {report}\nStart it again, and it goes on where it stopped.")

@@ -10,7 +10,8 @@ from typing import BinaryIO
 from ..config import MySQLConfig
 from ..database.exporting import Source, Tally
 from ..errors import UsageError
-from .arguments import counted, tell
+from ..integrations.counting import counted
+from .arguments import tell
 from .line_reader import Import
 from .line_writer import Export
 from .part_file import PartFile
@@ -32,8 +33,7 @@ def write_lines(config: MySQLConfig, source: Source, name: str, noun: str) -> bo
     """
     if name == STANDARD_STREAM:
         exporting = Export(config, source, _StandardOutput(), noun)
-        exporting.begin()
-        complete = asyncio.run(exporting.run(None))
+        complete = asyncio.run(exporting.run())
     else:
         with PartFile(Path(name)) as file:
             exporting = Export(config, source, file, noun)

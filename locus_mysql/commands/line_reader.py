@@ -11,7 +11,8 @@ from ..database.database import Database
 from ..database.exporting import Tally, Target
 from ..database.sealing import End, Head, content_of
 from ..errors import InvalidInput
-from .arguments import counted, tell
+from ..integrations.counting import counted
+from .arguments import tell
 
 #: Items between two lines of progress.
 PROGRESS_EVERY = 10_000

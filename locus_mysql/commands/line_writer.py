@@ -9,7 +9,8 @@ from ..database.database import Database
 from ..database.exporting import Source
 from ..database.sealing import End, content_of, end_line
 from ..errors import InvalidInput, UsageError
-from .arguments import counted, tell
+from ..integrations.counting import counted
+from .arguments import tell
 from .part_file import PartFile
 
 #: Items between two lines of progress.
@@ -41,11 +42,8 @@ class Export:
         self._source = source
         self._output = output
         self._noun = noun
+        self._begun = False
         self.items = 0
-
-    def begin(self) -> None:
-        """Write the first line."""
-        self._output.write(self._source.head)
 
     def go_on(self, file: PartFile) -> Any:
         """Keep what is whole of a file that is there; the position of what stands last in it.
@@ -72,17 +70,21 @@ class Export:
                 break
             size += len(line)
         file.cut(size)
-        if size == 0:
-            self.begin()
+        self._begun = size > 0
         if self.items:
             tell(f"Going on with {file.part}, behind {counted(self.items, self._noun)}.")
         return last
 
-    async def run(self, after: Any) -> bool:
-        """Write what stands behind a position, and the last line; False if something could not be read."""
+    async def run(self, after: Any = None) -> bool:
+        """Write what stands behind a position, and the last line; False if something could not be read.
+
+        Nothing is written before the tables were seen to be there.
+        """
         complete, limit = True, 100
         async with Database(self._config) as database:
             count = await self._source.count(database)
+            if not self._begun:
+                self._output.write(self._source.head)
             while True:
                 page = await self._source.page(database, after, limit)
                 if page.last is None:
@@ -92,7 +94,7 @@ class Export:
                     complete = False
                 self._output.write(b"".join(page.lines))
                 if self.items // PROGRESS_EVERY < (self.items + len(page.lines)) // PROGRESS_EVERY:
-                    tell(f"{self.items + len(page.lines)} of {counted(count, self._noun)} …")
+                    tell(f"{self.items + len(page.lines):,} of {counted(count, self._noun)} …")
                 self.items += len(page.lines)
                 after = page.last
                 size = sum(map(len, page.lines))

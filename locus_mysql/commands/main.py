@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable, Sequence
 
 from .. import __version__
 from ..errors import AuthenticationFailed, LocusMySQLError, Unavailable
 from ..signals import StopRequested, stop_signals_raise
-from .arguments import FAILED, WRONG, Parser, WrongArgument
+from .arguments import FAILED, WRONG, Parser, WrongArgument, tell
 from .care import add_health, add_vacuum, health, vacuum
 from .copying import add_copy, add_import_locus, copy, import_locus
 from .imports import (
@@ -71,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The arguments; None means those of the process.
 
     Returns:
-        The exit code: 0 if all went well, 1 if not. Wrong arguments end the process with 2.
+        The exit code: 0 if all went well, 1 if not, 2 for wrong arguments; `diff` has codes of its own.
     """
     arguments = _parser().parse_args(argv)
     try:
@@ -80,8 +79,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except StopRequested as stop:
         return 128 + stop.signum
     except LocusMySQLError as error:
-        print(f"locus-mysql: {error}{_hint(error, arguments)}", file=sys.stderr)
-        return WRONG if isinstance(error, WrongArgument) else FAILED
+        tell(f"locus-mysql: {error}{_hint(error, arguments)}")
+        return WRONG if isinstance(error, WrongArgument) else int(arguments.failed)
 
 
 def _hint(error: LocusMySQLError, arguments: argparse.Namespace) -> str:
@@ -105,6 +104,6 @@ def _parser() -> argparse.ArgumentParser:
     for name, (run, add_arguments, summary) in COMMANDS.items():
         added = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         added.allow_abbrev = False
-        added.set_defaults(command=run)
+        added.set_defaults(command=run, failed=FAILED)
         add_arguments(added)
     return parser

@@ -10,6 +10,7 @@ from ..database.exporting import Source, Target
 from ..database.sealing import Head
 from ..dialect.memories.ranges import Range
 from ..errors import InvalidInput, UsageError
+from ..integrations.counting import counted
 from ..integrations.memu.exporting import FORMAT as MEMU_FORMAT
 from ..integrations.memu.exporting import MemuSource, MemuTarget
 from ..memories.exporting import ItemSource, ItemTarget
@@ -22,7 +23,6 @@ from .arguments import (
     add_connection,
     add_prefix,
     add_tenant,
-    counted,
     fields_of,
     options_of,
     tell,

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from .arguments import tell
+from .harmless import harmless
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -48,14 +49,14 @@ class Progress:
             self._bar.update(self._task, completed=done, total=None if total is None else max(done, total), what=what)
             return
         now = time.monotonic()
-        if now - self._told_at >= EVERY_S:
+        if now - self._told_at >= EVERY_S and done != total:  # what comes after the last one tells that it was
             self._told_at = now
             tell(line(done, total, what, now - self._begun_at))
 
     def tell(self, text: str) -> None:
-        """Say something, above the bar."""
+        """Say something, above the bar. It may hold what is stored."""
         if self._bar is not None:
-            self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+            self._bar.console.print(harmless(text), markup=False, highlight=False, soft_wrap=True)
         else:
             tell(text)
 

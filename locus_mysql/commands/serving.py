@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging.config
 import os
+import ssl
 import stat
 import sys
 from importlib.util import find_spec
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 #: What may stand in the environment instead of a file.
 TOKENS_VARIABLE = "LOCUS_MYSQL_TOKENS"
+
+#: The key of cookies, which may stand in the environment likewise.
+COOKIE_KEY_VARIABLE = "LOCUS_MYSQL_COOKIE_KEY"
 
 DEFAULT_PORT = 8765
 
@@ -49,10 +53,24 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
         help="a name that requests may be sent to; may be given more than once (any, where tokens are needed)",
     )
     parser.add_argument("--allow-writes", action="store_true", help="let the inspector branch, copy and delete threads")
-    parser.add_argument("--vacuum", action="store_true", help="let tokens that may write remove old checkpoints")
+    parser.add_argument(
+        "--vacuum", action="store_true", help="let tokens that may write remove old threads and checkpoints"
+    )
     parser.add_argument("--no-inspector", action="store_true", help="leave the pages for the browser out")
+    parser.add_argument(
+        "--cookie-key",
+        type=Path,
+        metavar="FILE",
+        help="what sign-ins to the inspector are signed with, 32 random bytes or more, for several processes behind "
+        f"one balancer; or its text in the environment as {COOKIE_KEY_VARIABLE} (drawn at the start)",
+    )
     parser.add_argument("--max-body-bytes", type=int, metavar="BYTES", help="the largest request (16777216)")
-    parser.add_argument("--max-requests", type=int, metavar="COUNT", help="how many are carried out at once (128)")
+    parser.add_argument(
+        "--max-requests",
+        type=int,
+        metavar="COUNT",
+        help="how many are carried out at once, half of them by one token (128)",
+    )
     parser.add_argument("--root-path", default="", metavar="PATH", help="the path that a proxy takes off")
     parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="certificate (PEM) for HTTPS")
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key (PEM)")
@@ -68,7 +86,6 @@ def add_token(parser: argparse.ArgumentParser) -> None:
 
 def token(arguments: argparse.Namespace) -> int:
     """Draw a token: its entry for the file goes to the output, the token itself beside it."""
-    _need_server("token")
     from ..server.tokens import new_token
 
     made = new_token(arguments.name, arguments.tenant, "write" if arguments.write else "read")
@@ -81,7 +98,7 @@ def token(arguments: argparse.Namespace) -> int:
 
 def serve(arguments: argparse.Namespace) -> int:
     """Serve until a signal asks to stop."""
-    _need_server("serve")
+    _need_server()
     from ..server.application import create_app
     from ..server.limits import Limits
     from ..server.running import bind, is_local, run
@@ -90,16 +107,19 @@ def serve(arguments: argparse.Namespace) -> int:
     if "retry_deadline_s" not in config.model_fields_set:
         config = config.model_copy(update={"retry_deadline_s": RETRY_DEADLINE_S})
     tokens = _tokens(arguments.tokens)
+    if tokens is not None and arguments.tenant is not None:
+        raise ConfigError("Each token names its tenant, so --tenant would mean nothing; leave it out.")
     if (arguments.tls_cert is None) != (arguments.tls_key is None):
         raise ConfigError("--tls-cert and --tls-key belong together; give both.")
-    for file in (arguments.tls_cert, arguments.tls_key):
-        if file is not None and not file.is_file():
-            raise ConfigError(f"There is no file {file}.")
+    if arguments.tls_cert is not None:
+        _check_certificate(arguments.tls_cert, arguments.tls_key)
     if not 0 <= arguments.port <= 65535:
         raise ConfigError("--port must be from 0 to 65535.")
     if arguments.root_path:
         arguments.root_path = "/" + arguments.root_path.strip("/") if arguments.root_path.strip("/") else ""
     given = {"body_bytes": arguments.max_body_bytes, "requests": arguments.max_requests}
+    if arguments.max_body_bytes is not None:
+        given["bodies_bytes"] = max(Limits().bodies_bytes, 2 * arguments.max_body_bytes)
     limits = Limits(**{name: value for name, value in given.items() if value is not None})
     sockets = bind(arguments.host, arguments.port)
     try:
@@ -116,6 +136,7 @@ def serve(arguments: argparse.Namespace) -> int:
             allow_writes=arguments.allow_writes,
             vacuum=arguments.vacuum,
             inspector=not arguments.no_inspector,
+            cookie_key=_cookie_key(arguments.cookie_key),
             limits=limits,
         )
         scheme = "http" if arguments.tls_cert is None else "https"
@@ -130,7 +151,6 @@ def serve(arguments: argparse.Namespace) -> int:
         run(
             app,
             sockets,
-            limits=limits,
             root_path=arguments.root_path,
             tls_cert=arguments.tls_cert,
             tls_key=arguments.tls_key,
@@ -149,10 +169,10 @@ def _tokens(file: Path | None) -> Tokens | None:
     if file is not None:
         try:
             found = Tokens(path=file)
-            others_write = file.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+            may_be_written = _others_may(file, stat.S_IWGRP | stat.S_IWOTH)
         except (ConfigError, OSError) as error:
             raise ConfigError(f"--tokens {file}: {error}") from None
-        if others_write and os.name == "posix":
+        if may_be_written:
             tell(f"Other users of this machine may write {file}, and so give themselves tokens: chmod go-w {file}")
         return found
     text = os.environ.get(TOKENS_VARIABLE)
@@ -160,6 +180,34 @@ def _tokens(file: Path | None) -> Tokens | None:
         return Tokens(text) if text else None
     except ConfigError as error:
         raise ConfigError(f"{TOKENS_VARIABLE}, which holds what a file would, not its name: {error}") from None
+
+
+def _check_certificate(certificate: Path, key: Path) -> None:
+    """Refuse files that are no certificate and its key."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except OSError as error:  # also that of TLS
+        raise ConfigError(f"--tls-cert {certificate} and --tls-key {key} cannot be used: {error.strerror}.") from None
+
+
+def _cookie_key(file: Path | None) -> bytes | None:
+    """The key of cookies in a file, or in the environment, without space around it, if there is one."""
+    if file is None:
+        text = os.environ.get(COOKIE_KEY_VARIABLE)
+        return os.fsencode(text.strip()) if text else None
+    try:
+        key = file.read_bytes().strip()
+        may_be_read = _others_may(file, stat.S_IRGRP | stat.S_IROTH)
+    except OSError as error:
+        raise ConfigError(f"--cookie-key {file}: {error.strerror or 'it cannot be read'}.") from None
+    if may_be_read:
+        tell(f"Other users of this machine may read {file}, and with a token's digest sign in: chmod go-r {file}")
+    return key
+
+
+def _others_may(file: Path, bits: int) -> bool:
+    """Whether other users of the machine may do with a file what these bits of its mode are for."""
+    return os.name == "posix" and bool(file.stat().st_mode & bits)
 
 
 def _logs(level: str) -> dict[str, Any]:
@@ -174,10 +222,10 @@ def _logs(level: str) -> dict[str, Any]:
     }
 
 
-def _need_server(command: str) -> None:
-    """Refuse a command that needs the extra where it is not installed."""
-    for library in ("starlette", "uvicorn", "jinja2"):
+def _need_server() -> None:
+    """Refuse to serve where the extra is not installed."""
+    from ..server import LIBRARIES
+
+    for library in LIBRARIES:
         if find_spec(library) is None:
-            raise SetupError(
-                f"`{command}` needs {library}, which is not installed. Run pip install 'locus-mysql[server]'."
-            )
+            raise SetupError(f"`serve` needs {library}, which is not installed. Run pip install 'locus-mysql[server]'.")

@@ -13,8 +13,9 @@ from ..database.exporting import Target
 from ..database.sealing import Head
 from ..dialect.checkpoints.tables import Kind
 from ..errors import InvalidInput
+from ..integrations.counting import counted
 from ..integrations.locus.dicts import AgentDictOperations
-from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, add_which_threads, counted, options_of, tell
+from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, add_which_threads, options_of, tell
 from .line_files import read_lines, write_lines
 from .line_reader import Import
 

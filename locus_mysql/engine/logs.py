@@ -19,7 +19,8 @@ CONNECTIONS = logging.getLogger("locus_mysql.connections")
 #: A batch is sent again: INFO.
 RETRIES = logging.getLogger("locus_mysql.retries")
 
-#: Another writer was faster, and the operation goes on from what that one wrote: INFO. A save branched: WARNING.
+#: A batch was undone, as another writer was faster, or as what it is about is not there; the operation goes on from
+#: that, or says so: DEBUG. A save branched: WARNING.
 CONFLICTS = logging.getLogger("locus_mysql.conflicts")
 
 #: A turn was lost, or could not be renewed or given back: WARNING.

@@ -74,7 +74,7 @@ class Retry:
             if self.fate_unknown and not self._was_refused:
                 self._was_refused = True  # most likely by our own earlier try, which is looked for next
                 return 0.0
-            CONFLICTS.info("Another writer was faster: %s. The call goes on from what that one wrote.", told(error))
+            CONFLICTS.debug("A batch was undone, as something is not as it supposed: %s.", told(error))
             if error.errno == DUPLICATE:
                 raise Duplicate(*_key_of(error.message), error.message) from error
             raise Outdated(error.message, fate_unknown=self.fate_unknown) from error

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Self, cast
 
 from ..checkpoints.coding.delta import outline
+from ..checkpoints.coding.digests import EMPTY, Mark
 from ..checkpoints.querying import hits_of
 from ..checkpoints.records import checkpoint_info, decode_state_text
 from ..checkpoints.rows import as_sql_time, assemble_rows, aware
@@ -27,7 +28,7 @@ from ..errors import CorruptCheckpoint, InvalidInput, SchemaMismatch
 from .cursors import from_cursor, to_cursor
 from .measuring import statistics_of
 from .records import CheckpointRow, Hit, Page, StateView, Statistics, Tagged, ThreadRow, Turn
-from .sources import PAGE_LIMIT, Wanted
+from .sources import LATELY_CHECKPOINTS, LATELY_THREADS, PAGE_LIMIT, Wanted, time_text
 
 #: Threads that one page looks at, at most: by ids and times alone; where their newest metadata is read as well; and
 #: where all that they take is summed up.
@@ -35,7 +36,6 @@ STEP, STEP_BY_METADATA, STEP_BY_SIZE = 50_000, 3_000, 2_000
 
 #: Threads or checkpoints that one page takes from an index and sorts, at most.
 CANDIDATES = 3_000
-
 
 #: Of a state's small fields, so many bytes are read for a chart.
 HEAD_BYTES = 16_384
@@ -46,17 +46,10 @@ HITS = 5_000
 #: Rows that wait to be indexed, at which a search looks.
 WAITING_ROWS = 2_000
 
-#: Of a pair of metadata that very many checkpoints have, those are found that are among so many newest checkpoints of
-#: so many threads saved last.
-LATELY_CHECKPOINTS, LATELY_THREADS = 20, 1_000
-
 #: Where states say numbers that a chart shows.
 CONFIDENCE = ("confidence",)
 TOKENS = ("total_tokens_used", "total_tokens", "tokens")
 ITERATIONS = ("iteration", "iterations", "step")
-
-#: A time from before or after is as good as these: the server knows fewer times than Python.
-_FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +108,11 @@ class CheckpointThreads:
         if cursor is not None:
             walks, saved_at, last_id = from_cursor(cursor, bool, datetime, str)
             behind = as_sql_time(saved_at), last_id
-        place = Place(behind, _sql_time(wanted.saved_after), _sql_time(wanted.saved_before))
+        place = Place(
+            behind,
+            None if wanted.saved_after is None else time_text(wanted.saved_after),
+            None if wanted.saved_before is None else time_text(wanted.saved_before),
+        )
         if not walks and (candidates := self._candidates(filters, place)) is not None:
             rows, _, looked_at = yield from self._look(candidates, filters, limit)
             if looked_at <= CANDIDATES:
@@ -186,7 +183,8 @@ class CheckpointThreads:
             check_checkpoint_id(checkpoint_id)
         if namespace:
             return None
-        (found,) = yield Batch.query(self.sql.looking.state(self._tenant, thread_id, checkpoint_id, _sql_time(at)))
+        until = None if at is None else time_text(at)
+        (found,) = yield Batch.query(self.sql.looking.state(self._tenant, thread_id, checkpoint_id, until))
         if not found.rows:
             return None
         checkpoint = _checkpoint_row(thread_id, found.rows[0][:5])
@@ -202,7 +200,7 @@ class CheckpointThreads:
         check_thread_id(thread_id)
         limit = min(check_limit(limit), PAGE_LIMIT)
         (found,) = yield Batch.query(self.sql.looking.beginnings(self._tenant, thread_id, HEAD_BYTES, limit))
-        return [_turn(row) for row in reversed(found.rows)]
+        return _turns(found.rows[::-1])
 
     def search(self, query: str, limit: int) -> Operation[list[Hit]]:
         """See `ThreadSource.search`. One round trip. Text that no writer has indexed yet is looked through as it is."""
@@ -295,14 +293,29 @@ def _checkpoint_row(thread_id: str, row: Row) -> CheckpointRow:
     )
 
 
-def _turn(row: Row) -> Turn:
-    """Made from a row of id, time and the beginning of the payload."""
+def _turns(rows: Iterable[Row]) -> list[Turn]:
+    """Made from the rows of the statement `beginnings`, oldest first."""
+    turns: dict[object, Turn] = {}
+    for seq, base_seq, parent_seq, *rest in rows:
+        parent, base = turns.get(parent_seq), turns.get(base_seq)
+        turn = _turn(rest, None if base is None else base.lists, whole=base_seq == seq)
+        parent_id = None if parent is None else parent.checkpoint_id
+        turns[seq] = replace(turn, parent_id=parent_id, begins=parent_seq is None)
+    return list(turns.values())
+
+
+def _turn(row: Sequence[object], base: Mapping[str, Mark] | None, *, whole: bool) -> Turn:
+    """Made from id, time and the beginning of the payload, and what is known of the lists of the row it builds on."""
     checkpoint_id, created_at, beginning = row
+    fields: dict[str, Any] = {}
+    lists: dict[str, Mark] = {}
     try:
-        head = outline(cast(bytes, beginning)).head
-        fields = {} if head is None else decode_state_text(head, "")
+        told = outline(cast(bytes, beginning))
+        known = {**(dict.fromkeys(told.lists, EMPTY) if whole else base or {}), **told.marks}
+        lists = {name: known[name] for name in told.lists if name in known}
+        fields = {} if told.head is None else decode_state_text(told.head, "")
     except CorruptCheckpoint:
-        fields = {}
+        pass
     tokens, iterations = _number(fields, TOKENS), _number(fields, ITERATIONS)
     return Turn(
         checkpoint_id=cast(str, checkpoint_id),
@@ -310,6 +323,7 @@ def _turn(row: Row) -> Turn:
         confidence=_number(fields, CONFIDENCE),
         tokens=None if tokens is None else int(tokens),
         iterations=None if iterations is None else int(iterations),
+        lists=lists,
     )
 
 
@@ -337,12 +351,3 @@ def _lookup_keys(key: str, value: Any) -> str:
 
 def _holds(metadata: Any, key: str, value: Any) -> bool:
     return key in metadata and contains(metadata[key], value)
-
-
-def _sql_time(value: datetime | None) -> str | None:
-    """A time that rows are compared with."""
-    if value is None:
-        return None
-    if value.tzinfo is None:
-        raise InvalidInput(f"The time {value.isoformat()} has no time zone. Give one, such as tzinfo=UTC.")
-    return as_sql_time(min(max(value, _FIRST), _LAST))

@@ -81,6 +81,21 @@ def messages_of(state: Mapping[str, Any]) -> Sequence[Message]:
     return [part.message() for part in parts]
 
 
+def told_with_calls(messages: Sequence[Message]) -> frozenset[int]:
+    """The places of tools' messages that only hold what came of a call, which is told with the call as well."""
+    answered = {
+        call.call_id
+        for message in messages
+        for call in message.tool_calls
+        if call.call_id is not None and (call.result is not None or call.error is not None)
+    }
+    return frozenset(
+        place
+        for place, message in enumerate(messages)
+        if message.role == "tool" and _text((_fields(message.raw) or {}).get("tool_call_id")) in answered
+    )
+
+
 @dataclass(slots=True)
 class _Call:
     """A call of a tool, before what came of it is known."""

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from itertools import chain
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 from ..checkpoints.searchable import snippet
@@ -29,13 +28,13 @@ from ..versions import keys
 from ..versions.arguments import check_id
 from ..versions.loading import Loading, aware
 from ..versions.memory import VersionMemory
-from ..versions.records import ChannelHistory, LoadedVersion, LoadedWrite
+from ..versions.records import LoadedVersion
 from ..versions.saver import DEFAULT_NAMESPACE
-from ..versions.saver import SURFACE as SAVER
 from ..versions.values import Encoded
 from .conversation import messages_of
 from .cursors import from_cursor, to_cursor
-from .msgpack import TYPE
+from .first_saved import mark_of
+from .graph_values import pending, rebuilt, stored_as_writes
 from .plain import metadata_of, plain
 from .records import (
     CheckpointRow,
@@ -51,7 +50,7 @@ from .records import (
     ThreadRow,
     Turn,
 )
-from .sources import PAGE_LIMIT, Wanted
+from .sources import LATELY_CHECKPOINTS, LATELY_THREADS, PAGE_LIMIT, Wanted, time_text
 
 #: Threads of which a filtered page looks at most at so many, so many at a time; the next page goes on behind them.
 LOOKED_AT, AT_ONCE = 2_000, 200
@@ -78,9 +77,6 @@ _LEAST_LIFE = timedelta(hours=1)
 
 #: The namespace of a graph itself; those of its subgraphs have names.
 _ROOT = ""
-
-#: Where LangGraph's metadata counts the steps since a channel that is stored as its writes was last stored whole.
-COUNTERS = "counters_since_delta_snapshot"
 
 #: A word, not a part of one.
 _WORD = r"(?<!\w){}(?!\w)"
@@ -109,8 +105,8 @@ class GraphThreads:
         asked = Asked(
             check_text(wanted.pattern, "Pattern").replace("**", "*"),
             None if cursor is None else _behind(cursor),
-            None if wanted.saved_after is None else _time(wanted.saved_after - timedelta(seconds=LAG_S)),
-            None if wanted.saved_before is None else _time(wanted.saved_before),
+            None if wanted.saved_after is None else time_text(wanted.saved_after, less=timedelta(seconds=LAG_S)),
+            None if wanted.saved_before is None else time_text(wanted.saved_before),
         )
         end: Place | None = None
         if asked.pattern.startswith(("*", "?")) and asked.pattern != "*":  # no index helps: a bounded part is looked at
@@ -166,7 +162,7 @@ class GraphThreads:
         check_thread_id(thread_id)
         if checkpoint_id is not None:
             check_id(checkpoint_id, "Checkpoint id")
-        until = None if at is None else _time(at)
+        until = None if at is None else time_text(at)
         for ns in (namespace,) if namespace else (_ROOT, DEFAULT_NAMESPACE):
             view = yield from self._state(thread_id, checkpoint_id, ns, until)
             if view is not None:
@@ -222,11 +218,13 @@ class GraphThreads:
         return hits[:limit]
 
     def by_metadata(self, key: str, value: Any, limit: int) -> Operation[list[Tagged]]:
-        """See `ThreadSource.by_metadata`; of the threads saved last, as there is no index of graphs' metadata."""
+        """See `ThreadSource.by_metadata`; among the newest only, as there is no index of graphs' metadata."""
         limit = check_limit(limit)
         encode_metadata({check_text(key, "Metadata key"): value})
         (found,) = yield Batch.query(
-            self.sql.looking.by_metadata(self._tenant, LOOKED_AT, json.dumps({key: value}), limit)
+            self.sql.looking.by_metadata(
+                self._tenant, LATELY_THREADS, LATELY_CHECKPOINTS, json.dumps({key: value}), limit
+            )
         )
         rows = ((cast(str, row[0]), _checkpoint(row)) for row in found.rows)
         return [
@@ -306,7 +304,7 @@ class GraphThreads:
                     state[name] = plain(version.value(name))
                 except CorruptCheckpoint as error:
                     state[name], damage = f"<damaged: {error}>", f"Channel {name!r:.100}: {error}"
-            apart = [name for name in _stored_as_writes(checkpoint.metadata) if name not in state]
+            apart = [name for name in stored_as_writes(checkpoint.metadata) if name not in state]
             if apart:
                 line = self._loading.channel_history(self._tenant, thread_id, ns, checkpoint.checkpoint_id, apart)
                 state.update({name: rebuilt(history) for name, history in (yield from line).items()})
@@ -315,33 +313,6 @@ class GraphThreads:
         if damage is not None:
             damage = f"{damage} Delete the checkpoint if none goes on from it."
         return StateView(self.family, thread_id, checkpoint, (), state, writes, damage)
-
-
-def rebuilt(history: ChannelHistory) -> Any:
-    """What a channel holds that is stored as its writes since its value was last stored whole.
-
-    The graph's own function puts them together; it is code, and not at hand. Lists are joined, as nearly all such
-    functions do: a message takes the place of the one of its id. Of anything else, all the parts are shown.
-    """
-    value = None if history.seed is None else plain(history.seed)
-    ordered = [sorted(group, key=lambda one: (one.task_path, one.task_id, one.idx)) for group in history.writes]
-    writes = [plain(write.value) for group in ordered for write in group]
-    if not isinstance(value, list | None) or not all(isinstance(write, list) for write in writes):
-        return {TYPE: "DeltaChannel", "value": value, "writes": writes}
-    joined: dict[Any, Any] = {}
-    for place, item in enumerate(chain(value or [], *writes)):
-        key = item.get("id") if isinstance(item, dict) and isinstance(item.get("id"), str) else None
-        if key is not None and item.get("type") == "remove":
-            joined.pop(key, None)
-        else:
-            joined[place if key is None else key] = item
-    return list(joined.values())
-
-
-def _stored_as_writes(metadata: Mapping[str, Any]) -> list[str]:
-    """The channels that a checkpoint's metadata says are not stored whole."""
-    counters = metadata.get(COUNTERS)
-    return [name for name in counters if isinstance(name, str)] if isinstance(counters, dict) else []
 
 
 def _words(query: str) -> list[str]:
@@ -353,20 +324,6 @@ def _text(view: StateView) -> str:
     said = [message.text for message in messages_of(view.state)]
     rest = {name: value for name, value in view.state.items() if name != "messages" or not said}
     return "\n".join([*said, *strings_of(rest)])
-
-
-def pending(version: LoadedVersion) -> list[PendingWrite]:
-    """What tasks wrote at a checkpoint, by the place and the id of the task, in the order of its writes."""
-    ordered = sorted(version.writes, key=lambda write: (write.task_path, write.task_id, write.idx))
-    return [found for write in ordered for found in _writes(write)]
-
-
-def _writes(write: LoadedWrite) -> list[PendingWrite]:
-    value = plain(write.value._replace(kind="json")) if write.value.kind == SAVER else plain(write.value)
-    if write.value.kind == SAVER and not write.channel and isinstance(value, list):  # all that a task wrote
-        pairs = [pair for pair in value if isinstance(pair, list) and len(pair) == 2]
-        return [PendingWrite(write.task_id, str(channel), written) for channel, written in pairs]
-    return [PendingWrite(write.task_id, write.channel, value)]
 
 
 def _thread(row: Row) -> ThreadRow:
@@ -417,12 +374,12 @@ def _fits(thread: ThreadRow, wanted: Wanted) -> bool:
 def _turn(version: LoadedVersion) -> Turn:
     """What a state says in numbers: the tokens that its messages tell of, and the step of the graph."""
     try:
-        messages = plain(version.values().get("messages", _NOTHING))
+        found = plain(version.values().get("messages", _NOTHING))
+        messages = found if isinstance(found, list) else []
+        lists = {"messages": mark_of(messages)}
     except CorruptCheckpoint:
-        messages = None
-    used = (
-        [one.get("usage_metadata") for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
-    )
+        messages, lists = [], {}
+    used = [one.get("usage_metadata") for one in messages if isinstance(one, dict)]
     tokens = [usage.get("total_tokens") for usage in used if isinstance(usage, dict)]
     counted = [count for count in tokens if isinstance(count, int) and not isinstance(count, bool)]
     step = metadata_of(version.metadata)[0].get("step")
@@ -432,6 +389,9 @@ def _turn(version: LoadedVersion) -> Turn:
         confidence=None,
         tokens=sum(counted) if counted else None,
         iterations=step if isinstance(step, int) else None,
+        parent_id=version.parent_id,
+        begins=version.parent_id is None,
+        lists=lists,
     )
 
 
@@ -441,17 +401,6 @@ def _count(value: object) -> int:
 
 def _place(row: Row) -> Place:
     return str(row[0]), cast(str, row[1])
-
-
-def _time(value: datetime) -> str:
-    """A time as SQL's text, in UTC.
-
-    Raises:
-        InvalidInput: It has no time zone.
-    """
-    if value.tzinfo is None:
-        raise InvalidInput("A time needs its time zone, such as datetime.now(UTC).")
-    return value.astimezone(UTC).replace(tzinfo=None).isoformat(" ")
 
 
 def _behind(cursor: str) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from ..config import Keywords, MySQLConfig
 from ..database.arguments import check_thread_id
+from ..database.aside import Aside
 from ..database.database import Database, share
 from ..database.driving import drive_awaited
 from ..dialect import Schema
@@ -48,6 +49,9 @@ from .sessions import Sessions
 from .sources import ThreadSource, Wanted
 
 T = TypeVar("T")
+
+#: Where differences are worked out.
+COMPARING = Aside("locus-mysql differences", threads=2)
 
 
 class Inspector:
@@ -191,7 +195,7 @@ class Inspector:
             if view.damage is not None:
                 raise CorruptCheckpoint(view.damage)
             views.append(view)
-        return await asyncio.to_thread(difference, *views)  # of very long conversations it takes a while
+        return await COMPARING.run(difference, *views)  # of very long conversations it takes seconds
 
     async def states(self, family: ThreadFamily, thread_id: str, limit: int = 100) -> list[Turn]:
         """What the newest states of a thread say in numbers, oldest first.
@@ -217,8 +221,8 @@ class Inspector:
     ) -> list[Tagged]:
         """Checkpoints whose metadata contains a value under a top-level key, newest first.
 
-        Of a pair that more than 3,000 checkpoints have, those that are found are among the 20 newest checkpoints of
-        each of the 1,000 threads saved last.
+        Of a pair that more than 3,000 checkpoints have, and of graphs', whose metadata has no index, those that are
+        found are among the 20 newest checkpoints of each of the 1,000 threads saved last.
         """
         source = self._source(family)
         return await self._run(source, source.by_metadata(key, value, limit))

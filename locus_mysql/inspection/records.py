@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
+from ..checkpoints.coding.digests import Mark
+
 T = TypeVar("T")
 
 #: The families that hold threads: Locus agents, plain dicts, the newest states of `MySQLBackend`, LangGraph's graphs.
@@ -156,6 +158,10 @@ class Turn:
         confidence: How sure the agent is, from 0 to 1.
         tokens: Tokens used so far.
         iterations: Iterations of the agent so far.
+        parent_id: The checkpoint that it goes on from, if that is told of as well.
+        begins: Whether it goes on from none.
+        lists: What its lists are told by, as far as it is known: how long their text is, how many items they have, and
+            a digest.
     """
 
     checkpoint_id: str
@@ -163,6 +169,9 @@ class Turn:
     confidence: float | None
     tokens: int | None
     iterations: int | None
+    parent_id: str | None = None
+    begins: bool = False
+    lists: Mapping[str, Mark] = field(default_factory=dict)
 
 
 Change: TypeAlias = Literal["same", "added", "removed", "changed"]

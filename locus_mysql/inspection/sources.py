@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
+from ..checkpoints.rows import as_sql_time
 from ..dialect import Schema, Statement
 from ..engine.operation import Operation
+from ..errors import InvalidInput
 from .records import CheckpointRow, Hit, Page, StateView, Statistics, Tagged, ThreadFamily, ThreadRow, Turn
 
 #: Entries of a page, at most.
 PAGE_LIMIT = 1_000
+
+#: Where no index helps, checkpoints are looked for among so many newest ones of so many threads saved last.
+LATELY_CHECKPOINTS, LATELY_THREADS = 20, 1_000
+
+#: A time from before or after is as good as these: the server knows fewer times than Python.
+_FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,21 @@ class Wanted:
     min_bytes: int | None = None
     saved_after: datetime | None = None
     saved_before: datetime | None = None
+
+
+def time_text(value: datetime, *, less: timedelta = timedelta(0)) -> str:
+    """A time that rows are compared with, as text in UTC.
+
+    Args:
+        value: The time.
+        less: So much earlier.
+
+    Raises:
+        InvalidInput: It has no time zone.
+    """
+    if value.tzinfo is None:
+        raise InvalidInput(f"The time {value.isoformat()} has no time zone. Give one, such as tzinfo=UTC.")
+    return as_sql_time(min(max(value, _FIRST), _LAST) - less)
 
 
 class ThreadSource(Protocol):

@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from ..config import Keywords, MySQLConfig
 from ..database.database import Database, share
+from ..errors import ConfigError
 from ..memories.embedding import EmbedFunction
 from .api.endpoints import api_endpoints
 from .api.openapi import openapi_endpoint
@@ -37,6 +38,7 @@ def create_app(
     allow_writes: bool = False,
     vacuum: bool = False,
     inspector: bool = True,
+    cookie_key: bytes | None = None,
     embed: EmbedFunction | None = None,
     dims: int | None = None,
     limits: Limits = Limits(),  # noqa: B008 - frozen
@@ -52,15 +54,23 @@ def create_app(
         allow_writes: Whether the inspector may change anything.
         vacuum: Whether the API may remove old checkpoints.
         inspector: Whether there is the inspector.
+        cookie_key: What sign-ins to the inspector are signed with, at least 32 random bytes: with the same one, several
+            processes behind a balancer take each other's. Who has it, and the digests of tokens, can sign in. None: it
+            is drawn, and lives as long as the process.
         embed: With it the inspector searches long-term memory by meaning, too: takes a list of texts and gives their
             embeddings, at once or awaited, the same as were stored.
         dims: The width of its embeddings.
         limits: What is refused.
         options: Options of `MySQLConfig`; with a `Database`, those of a store.
 
+    Raises:
+        ConfigError: Options contradict each other.
+
     Mounted in another application, whose lifespan is not passed on to it, it closes no connections: give it a
     `Database` that the other one closes.
     """
+    if tokens is not None and "tenant" in options:
+        raise ConfigError("Each token names its tenant; leave out either the tenant or the tokens.")
     database, config, owned = share(where, options)
     services = Services(database, config, allow_writes=allow_writes, vacuum=vacuum, embed=embed, dims=dims)
     anyone = Caller("anyone", config.tenant, may_write=True)
@@ -68,7 +78,7 @@ def create_app(
     api = [*health_endpoints(), *locus_endpoints(), *api_endpoints(vacuum=vacuum)]
     routers = [Router([*api, openapi_endpoint(api, limits, secured=tokens is not None)], authenticate)]
     if inspector:
-        routers.append(pages_router(tokens, anyone))
+        routers.append(pages_router(tokens, anyone, cookie_key))
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -80,6 +90,7 @@ def create_app(
     allowed = Hosts(allowed_hosts, loopback=tokens is None)
     app = Starlette(routes=[Everything(Dispatcher(routers, limits, allowed))], lifespan=lifespan)
     app.state.services = services
+    app.state.limits = limits  # for who serves it
     return app
 
 

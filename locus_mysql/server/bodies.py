@@ -12,10 +12,12 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 from starlette.requests import Request
 
+from ..database.aside import Aside
 from .limits import Limits
 from .problems import Problem, invalid
 
 M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
 
 #: The most fields that a query has: the labels of the longest namespace, and some more.
 FIELDS_LIMIT = 550
@@ -26,6 +28,14 @@ HEADERS_BYTES = 32_768
 #: The largest form that a page sends.
 FORM_BYTES = 65_536
 
+#: What those are told who know neither Python nor our classes.
+_WORDS = dict.fromkeys(("dict_type", "model_type"), "Input should be an object")
+
+#: What a larger body needs, to be parsed and encoded, takes so long that others must not wait for it.
+LARGE_BYTES = 500_000
+
+#: Where it is done: in one thread, as two would wait for Python's lock in turn, and others for both.
+LARGE = Aside("locus-mysql bodies", threads=1)
 
 #: How long what is left of a refused request is taken in, so that its client gets to read why, in seconds.
 DRAIN_S = 2.0
@@ -111,9 +121,21 @@ async def read_body(
                 pieces.append(piece)
                 if not message.get("more_body", False):
                     request.state.body_ended = True
+                    request.state.body_bytes = size
                     return b"".join(pieces)
     except TimeoutError:
         raise Problem(408, "body_too_slow", f"The body did not arrive within {limits.body_s:g} s.") from None
+
+
+async def aside(request: Request, work: Callable[..., T], *arguments: object) -> T:
+    """Call a function that takes longer the larger the request's body is; of a large one, in a thread.
+
+    Of what takes long each step keeps Python's lock, parsing and encoding above all. So others wait for the longest
+    step, instead of for all of them.
+    """
+    if request.state.body_bytes <= LARGE_BYTES:
+        return work(*arguments)
+    return await LARGE.run(work, *arguments)
 
 
 def json_of(body: bytes, limits: Limits) -> Any:
@@ -125,7 +147,7 @@ def json_of(body: bytes, limits: Limits) -> Any:
     if body.count(b"[") + body.count(b"{") > limits.values:  # in texts, too; that takes no time to find out
         raise Problem(413, "body_too_large", f"The body holds more than {limits.values} lists and objects.")
     try:
-        return from_json(body, allow_inf_nan=False)
+        return from_json(body, allow_inf_nan=False, cache_strings="keys")
     except ValueError as error:
         raise Problem(400, "not_json", f"The body is not JSON: {error}.") from None
 
@@ -144,7 +166,8 @@ def parsed(model: type[M], given: object, what: str) -> M:
         known = ""
         if problem["type"] == "extra_forbidden" and len(problem["loc"]) == 1:
             known = f" Known are: {', '.join(sorted(model.model_fields))}."
-        raise invalid(f"{what}{f', {place}' if place else ''}: {problem['msg']}.{known}") from None
+        words = _WORDS.get(problem["type"], problem["msg"])
+        raise invalid(f"{what}{f', {place}' if place else ''}: {words}.{known}") from None
 
 
 def query_of(request: Request, lists: Collection[str] = ()) -> dict[str, Any]:

@@ -7,20 +7,20 @@ import logging
 import re
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from uuid import uuid4
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from ..engine.logs import told
 from .bodies import (
     FORM_BYTES,
     ClientGone,
+    aside,
     check_head,
     check_no_body,
-    drain,
     has_body,
     json_of,
     parsed,
@@ -31,6 +31,7 @@ from .hosts import Hosts
 from .limits import Limits
 from .problems import Problem, not_found, problem_of, try_later
 from .routing import Endpoint, Router, segments_of
+from .sending import PIECE_BYTES, in_pieces, send_and_close
 from .shares import Share, Shares
 
 #: What was answered: INFO, with the template of the path. Something went wrong inside, or what is stored is damaged:
@@ -41,7 +42,7 @@ REQUESTS = logging.getLogger("locus_mysql.requests")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 #: What every answer has, unless its endpoint says otherwise.
-_HEADERS = (
+HEADERS = (
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"referrer-policy", b"no-referrer"),
@@ -76,6 +77,7 @@ class Dispatcher:
         request.state.endpoint = None
         request.state.caller = None
         request.state.body_ended = not has_body(request)
+        request.state.answered = Share()
         try:
             response = await self._answer(request, request_id)
         except ClientGone:
@@ -83,12 +85,15 @@ class Dispatcher:
             return
         there = {name for name, _ in response.raw_headers}
         response.raw_headers.append((b"x-request-id", request_id.encode()))
-        response.raw_headers.extend(header for header in _HEADERS if header[0] not in there)
+        response.raw_headers.extend(header for header in HEADERS if header[0] not in there)
         _log(request, response.status_code, began)
-        if request.state.body_ended:
-            await response(scope, receive, send)
-        else:
-            await _send_and_close(request, response, send)
+        try:
+            if request.state.body_ended:
+                await response(scope, receive, in_pieces(send))
+            else:
+                await send_and_close(request, response, send)
+        finally:
+            request.state.answered.give_back()
 
     async def _answer(self, request: Request, request_id: str) -> Response:
         """The answer, also to what goes wrong."""
@@ -123,9 +128,18 @@ class Dispatcher:
         try:
             await self._read(request, endpoint, share)
             share.take(self.requests, 1)
-            return await self._within_time(request, endpoint)
+            response = await self._within_time(request, endpoint)
         finally:
             share.give_back()
+        self._hold(request, response, share.caller)
+        return response
+
+    def _hold(self, request: Request, response: Response, caller: Hashable) -> None:
+        """Count a large answer until it is sent, or clients that ask and do not read would fill the memory."""
+        size = len(getattr(response, "body", b""))
+        if size > PIECE_BYTES:
+            request.state.answered = Share(caller)
+            request.state.answered.take(self.bytes, min(size, self.bytes.of_one))
 
     async def _read(self, request: Request, endpoint: Endpoint, share: Share) -> None:
         """Check and parse what the request brings along."""
@@ -146,7 +160,8 @@ class Dispatcher:
             request.state.body = await read_body(request, kind, FORM_BYTES, self.limits, hold)
         else:
             body = await read_body(request, "application/json", self.limits.body_bytes, self.limits, hold)
-            request.state.body = parsed(endpoint.body, json_of(body, self.limits), "The body")
+            value = await aside(request, json_of, body, self.limits)
+            request.state.body = parsed(endpoint.body, value, "The body")
 
     async def _within_time(self, request: Request, endpoint: Endpoint) -> Response:
         try:
@@ -162,22 +177,6 @@ class Dispatcher:
             ) from None
 
 
-async def _send_and_close(request: Request, response: Response, send: Send) -> None:
-    """Answer a request whose body was not read to its end, and close the connection."""
-    response.headers["Connection"] = "close"
-
-    async def send_and_drain(message: Message) -> None:
-        if message["type"] != "http.response.body" or message.get("more_body", False):
-            await send(message)
-            return
-        await send({**message, "more_body": True})
-        if response.status_code != 408:  # which was waited for already
-            await drain(request)
-        await send({"type": "http.response.body"})
-
-    await response(request.scope, request.receive, send_and_drain)
-
-
 def _log_failure(error: Exception, problem: Problem, request_id: str) -> None:
     """Log what went wrong, without its words, which may quote data; of what nobody expected, also where."""
     where = "\n" + "".join(traceback.format_tb(error.__traceback__)) if problem.code == "internal_error" else ""
@@ -190,7 +189,7 @@ def _log(request: Request, status: int, began: float) -> None:
     REQUESTS.info(
         "%s %s %d in %.1f ms, request %s, caller %s",
         request.method if endpoint else "?",
-        endpoint.template if endpoint else "(no such path)",
+        endpoint.template if endpoint else "(no endpoint)",
         status,
         (time.monotonic() - began) * 1000,
         request.state.request_id,

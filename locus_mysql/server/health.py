@@ -25,5 +25,5 @@ async def health(request: Request) -> Response:
 
 def health_endpoints() -> list[Endpoint]:
     """The one."""
-    summary = "Whether the service can do its work: the database answers and takes writes."
+    summary = "Whether the service can do its work: the database answers and takes writes"
     return [Endpoint("GET", "/health", health, "open", summary, answer=Healthy)]

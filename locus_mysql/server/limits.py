@@ -13,12 +13,14 @@ class Limits:
 
     Args:
         body_bytes: The largest body of a request. A state that is larger cannot be saved through the service.
-        bodies_bytes: What the bodies of all requests that are being read or carried out may take together.
+        bodies_bytes: What the bodies of all requests that are being read or carried out, and large answers that are
+            being sent, may take together.
         values: How many lists and objects a body may hold; each takes twenty times as much memory as it takes to write.
         body_s: How long a client may take to send a body, in seconds.
         requests: How many requests are carried out at once; more are answered 503. Of these, and of the bytes, one
-            token may have half; what is more is answered 429.
-        request_s: How long carrying out a request may take, in seconds.
+            token may have half, and so may all without a token together; what is more is answered 429.
+        request_s: How long carrying out a request may take, in seconds: shorter than clients wait (Locus' 30 s), so
+            that they are told.
         connections: How many clients may be connected at once, for `serve`.
         head_s: How long a client may take to send a request's line and headers, for `serve`, in seconds.
         send_s: How long a client may leave an answer unread, for `serve`, in seconds.
@@ -29,7 +31,7 @@ class Limits:
     values: int = 1_000_000
     body_s: float = 30.0
     requests: int = 128
-    request_s: float = 30.0
+    request_s: float = 25.0
     connections: int = 1_000
     head_s: float = 15.0
     send_s: float = 60.0
@@ -38,3 +40,5 @@ class Limits:
         for one in fields(self):
             if not getattr(self, one.name) > 0:
                 raise ConfigError(f"{one.name} must be positive.")
+        if self.bodies_bytes < 2 * self.body_bytes:
+            raise ConfigError("bodies_bytes must be twice body_bytes at least, as one token may have half of them.")

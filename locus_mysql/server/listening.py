@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from typing import Any, cast
+from http import HTTPStatus
+from typing import cast
+from uuid import uuid4
 
 import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from .dispatching import HEADERS, REQUESTS
 from .gathering import Gathering
 from .limits import Limits
+from .problems import Problem, explained, try_later
 
-#: Words of errors that no request is behind; a request has an id, these have none.
-_REFUSALS = {
-    400: ("malformed_request", "This is not HTTP/1.1 as RFC 9112 has it."),
-    408: ("request_too_slow", "The request's line and headers did not arrive in time."),
-    503: ("too_many_connections", "Too many clients are connected. Try again."),
-}
+_MALFORMED = Problem(400, "malformed_request", "This is not HTTP/1.1 as RFC 9112 has it, or not all of it.")
+_TOO_SLOW = Problem(408, "request_too_slow", "The request's line and headers did not arrive in time.")
+_TOO_MANY = try_later("too_many_connections", "Too many clients are connected. Try again.")
 
 
 class Connection(H11Protocol):
@@ -35,7 +35,7 @@ class Connection(H11Protocol):
         self._send_timer: asyncio.TimerHandle | None = None
         super().connection_made(cast(asyncio.Transport, Gathering(transport, self.loop)))
         if len(self.connections) > self.limits.connections:
-            self._refuse(503)
+            self._refuse(_TOO_MANY)
         else:
             self._time_head()
 
@@ -52,6 +52,19 @@ class Connection(H11Protocol):
             return
         super().data_received(data)
         self._time_head()
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # Uvicorn's says nothing, and so closes the connection
+        """The client sends nothing more; whether it may still wait for an answer to what it sent."""
+        state, unread = self.conn.their_state, self.conn.trailing_data[0]
+        if state is h11.SEND_BODY or (state is h11.IDLE and unread):
+            self._refuse(_MALFORMED)
+            return False
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is None or cycle.response_started:
+            return False
+        if not unread:
+            cycle.keep_alive = False
+        return self.scheme != "https"  # TLS cannot be half closed
 
     def on_response_complete(self) -> None:
         """The answer is written, and the next request may come."""
@@ -72,7 +85,7 @@ class Connection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """What came is no request."""
-        self._refuse(400)
+        self._refuse(_MALFORMED)
 
     def _time_head(self) -> None:
         """Have a head that is being waited for come in time; between bytes of one the time goes on."""
@@ -86,24 +99,22 @@ class Connection(H11Protocol):
     def _give_up(self) -> None:
         self._head_timer = None
         if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
-            self._refuse(408)
+            self._refuse(_TOO_SLOW)
 
-    def _refuse(self, status: int) -> None:
+    def _refuse(self, problem: Problem) -> None:
         """Say why, if nothing else is being said, and close the connection."""
         if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
-            code, message = _REFUSALS[status]
-            body = json.dumps({"error": {"code": code, "message": message, "request_id": None}}).encode()
-            headers: list[tuple[bytes, bytes]] = [
-                (b"content-type", b"application/json"),
-                (b"content-length", b"%d" % len(body)),
-                (b"cache-control", b"no-store"),
-                (b"connection", b"close"),
-                *([(b"retry-after", b"2")] if status == 503 else []),
-            ]
-            events: list[Any] = [
-                h11.Response(status_code=status, headers=headers), h11.Data(data=body), h11.EndOfMessage()
-            ]  # fmt: skip
-            self.transport.write(b"".join(self.conn.send(event) or b"" for event in events))
+            request_id = uuid4().hex
+            answer = explained(problem, request_id)
+            headers = [*answer.raw_headers, (b"x-request-id", request_id.encode()), *HEADERS, (b"connection", b"close")]
+            reason = HTTPStatus(problem.status).phrase
+            for event in (
+                h11.Response(status_code=problem.status, headers=headers, reason=reason),
+                h11.Data(data=bytes(answer.body)),
+                h11.EndOfMessage(),
+            ):
+                self.transport.write(self.conn.send(event) or b"")
+            REQUESTS.info("No request: %d, request %s", problem.status, request_id)
         self.transport.close()
 
 

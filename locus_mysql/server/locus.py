@@ -15,6 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from .answers import answer, answer_text
+from .api.models import Gone
+from .bodies import aside
 from .problems import Problem, invalid, not_found
 from .routing import Endpoint, Handler
 from .services import services_of, tenant_of
@@ -57,12 +59,6 @@ class Listing(BaseModel):
     checkpoints: list[str]
 
 
-class Deleted(BaseModel):
-    """That something was deleted."""
-
-    deleted: bool = True
-
-
 def whole_number(value: object) -> object:
     """A number of a query. What is too large is cut to the most that is listed."""
     if isinstance(value, str):
@@ -87,16 +83,16 @@ def locus_endpoints() -> list[Endpoint]:
         one = f"{path}/{{checkpoint_id}}"
         endpoints += [
             Endpoint(
-                "POST", path, _of(thread_id, save), "write", "Save a state as the newest checkpoint of a thread.",
+                "POST", path, _of(thread_id, save), "write", "Save a state as the newest checkpoint of a thread",
                 body=NewCheckpoint, answer=Saved,
             ),
             Endpoint(
-                "GET", path, _of(thread_id, list_checkpoints), "read", "Ids of a thread's checkpoints, newest first.",
+                "GET", path, _of(thread_id, list_checkpoints), "read", "Ids of a thread's checkpoints, newest first",
                 query=HowMany, answer=Listing,
             ),
-            Endpoint("DELETE", path, _of(thread_id, delete), "write", "Delete a thread.", answer=Deleted),
-            Endpoint("GET", one, _of(thread_id, load), "read", "The state of a checkpoint.", answer=State),
-            Endpoint("DELETE", one, _of(thread_id, delete), "write", "Delete a checkpoint.", answer=Deleted),
+            Endpoint("DELETE", path, _of(thread_id, delete), "write", "Delete a thread", answer=Gone),
+            Endpoint("GET", one, _of(thread_id, load), "read", "The state of a checkpoint", answer=State),
+            Endpoint("DELETE", one, _of(thread_id, delete), "write", "Delete a checkpoint", answer=Gone),
         ]  # fmt: skip
     return endpoints
 
@@ -123,7 +119,8 @@ async def save(request: Request) -> Response:
         raise invalid("A checkpoint's id cannot be '.' or '..' here, as no path could name it.")
     threads = services_of(request).threads(tenant_of(request))
     checkpoint_id = uuid4().hex if new.checkpoint_id is None else new.checkpoint_id
-    return answer({"checkpoint_id": await threads.save_once(thread_id, new.state, checkpoint_id, new.metadata)})
+    prepared = await aside(request, threads.prepared, new.state, checkpoint_id, new.metadata)
+    return answer({"checkpoint_id": await threads.save_prepared(thread_id, prepared)})
 
 
 async def load(request: Request) -> Response:

@@ -76,7 +76,6 @@ def run(
     app: Starlette,
     sockets: list[socket.socket],
     *,
-    limits: Limits,
     root_path: str = "",
     tls_cert: Path | None = None,
     tls_key: Path | None = None,
@@ -87,7 +86,6 @@ def run(
     Args:
         app: What `create_app` made.
         sockets: Where to listen, bound by `bind`.
-        limits: The same as the application's.
         root_path: The path under which a proxy shows the service, and which it takes off.
         tls_cert: File of the certificate (PEM).
         tls_key: File of its key (PEM).
@@ -96,7 +94,7 @@ def run(
     Raises:
         SetupError: The database answers, and cannot be used.
     """
-    server = server_of(app, ready, limits=limits, root_path=root_path, ssl_certfile=tls_cert, ssl_keyfile=tls_key)
+    server = server_of(app, ready, root_path=root_path, ssl_certfile=tls_cert, ssl_keyfile=tls_key)
 
     async def serve() -> None:
         await _check_database(server.services)
@@ -105,15 +103,15 @@ def run(
     asyncio.run(serve())
 
 
-def server_of(app: Starlette, ready: Callable[[], None] = lambda: None, *, limits: Limits, **options: Any) -> Server:
+def server_of(app: Starlette, ready: Callable[[], None] = lambda: None, **options: Any) -> Server:
     """Uvicorn as the service needs it.
 
     Args:
         app: What `create_app` made.
         ready: Called when clients may come.
-        limits: The same as the application's.
         options: Further ones of Uvicorn.
     """
+    limits: Limits = app.state.limits
     config = uvicorn.Config(
         app,
         http=connections_under(limits),
@@ -178,4 +176,5 @@ async def _check_database(services: Services) -> None:
         await services.database.aclose()
         raise
     except (LocusMySQLError, TimeoutError):
-        SERVICE.warning("The database does not answer. Until it does, requests are answered 503.")
+        servers = ", ".join(map(str, services.config.endpoints))
+        SERVICE.warning("MySQL at %s does not answer. Until it does, requests are answered 503.", servers)

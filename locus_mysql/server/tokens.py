@@ -29,7 +29,8 @@ from ..database.arguments import check_tenant
 from ..errors import ConfigError
 from .callers import Caller
 
-#: The file of tokens was read anew: INFO. It cannot be read, and the tokens read before stay in force: WARNING.
+#: The file of tokens was read anew: INFO. It lists none any more: WARNING. It cannot be read, and the tokens that were
+#: read before stay in force: ERROR, again each minute.
 TOKENS = logging.getLogger("locus_mysql.tokens")
 
 #: How every token begins, so that one that strays into a repository or a log can be found.
@@ -37,6 +38,9 @@ PREFIX = "lmt_"
 
 #: How often it is looked whether the file has changed, in seconds.
 LOOK_S = 1.0
+
+#: How often it is told that the file cannot be read, in seconds.
+TOLD_AGAIN_S = 60.0
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -85,22 +89,22 @@ class _Listed(BaseModel):
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
-    token: list[TokenEntry]
+    token: list[TokenEntry] = Field(default_factory=list)
 
 
 class Tokens:
     """Tokens by their digests, from a file or a text. A file is read anew when it has changed.
 
-    So a token is rolled without a restart: add the new one, hand it out, remove the old one. A changed file that cannot
-    be read, or is gone, changes nothing but the log, so that a slip of an editor locks nobody out. To take all tokens
-    away, stop the service.
+    So a token is rolled without a restart: add the new one, hand it out, remove the old one. A file that is emptied
+    takes all tokens away. One that cannot be read, or is gone, changes nothing but the log, so that a slip of an editor
+    or of a deployment locks nobody out.
 
     Args:
         text: What a file would hold.
         path: The file.
 
     Raises:
-        ConfigError: There is no file, or it holds something else.
+        ConfigError: There is no file, or it holds something else, or no token to begin with.
     """
 
     def __init__(self, text: str | None = None, *, path: Path | None = None) -> None:
@@ -108,12 +112,15 @@ class Tokens:
             raise ConfigError("Give either a file of tokens or a text.")
         self.path = path
         self._looked_at = time.monotonic()
+        self._told_at = -TOLD_AGAIN_S
         self._stamp: tuple[int, ...] | None = None
         self._entries: Sequence[TokenEntry] = ()
         if text is not None:
             self._entries = entries_of(text, "The text of tokens")
         else:
             self._read()
+        if not self._entries:
+            raise ConfigError(f"There are no tokens. {_ADVICE}")
 
     def find(self, secret: str) -> Caller | None:
         """Whose token this is; None if it is nobody's. Takes as long whatever the token is, and whichever it is."""
@@ -135,10 +142,17 @@ class Tokens:
             return
         self._looked_at = now
         try:
-            if self._read():
-                TOKENS.info("The file of tokens was read anew: %d tokens.", len(self._entries))
+            changed = self._read()
         except ConfigError as error:
-            TOKENS.warning("The file of tokens cannot be read, and those read before stay in force. %s", error)
+            if now >= self._told_at + TOLD_AGAIN_S:
+                self._told_at = now
+                TOKENS.error("The tokens read before stay in force, also those taken away since. %s", error)
+            return
+        self._told_at = -TOLD_AGAIN_S
+        if changed and self._entries:
+            TOKENS.info("The file of tokens was read anew: %d tokens.", len(self._entries))
+        elif changed:
+            TOKENS.warning("The file of tokens lists none any more: nobody is let in.")
 
     def _read(self) -> bool:
         """Read the file, if it is not as it was when it was last read."""
@@ -148,14 +162,13 @@ class Tokens:
             stamp = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
             if stamp == self._stamp:
                 return False
-            self._stamp = stamp
             text = self.path.read_text(encoding="utf-8")
         except OSError as error:
-            self._stamp = None
             raise ConfigError(f"The file of tokens: {error.strerror or 'it cannot be read'}. {_ADVICE}") from None
         except UnicodeDecodeError:
             raise ConfigError("The file of tokens is not UTF-8.") from None
         self._entries = entries_of(text, "The file of tokens")
+        self._stamp = stamp
         return True
 
 
@@ -167,7 +180,7 @@ def entries_of(text: str, what: str) -> Sequence[TokenEntry]:
         what: What it is, for an error.
 
     Raises:
-        ConfigError: It is something else, lists none, or lists the same one twice. Never repeats what it holds.
+        ConfigError: It is something else, or lists the same one twice. Never repeats what it holds.
     """
     try:
         listed = _Listed.model_validate(tomllib.loads(text))
@@ -177,8 +190,6 @@ def entries_of(text: str, what: str) -> Sequence[TokenEntry]:
         problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
         place = ".".join(str(part) for part in problem["loc"])
         raise ConfigError(f"{what}: {place}: {problem['msg'].removeprefix('Value error, ')}. {_ADVICE}") from None
-    if not listed.token:
-        raise ConfigError(f"{what}: there are none. {_ADVICE}")
     if len({entry.sha256 for entry in listed.token}) < len(listed.token):
         raise ConfigError(f"{what}: the same token stands there twice.")
     return listed.token

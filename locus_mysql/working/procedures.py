@@ -62,8 +62,9 @@ Procedure: TypeAlias = Generator[Call, Reply, T]
 
 LABEL_LIMIT = 1_000
 
-#: So often a change of the task state is made anew because somebody else wrote to the session meanwhile.
-TRIES = 50
+#: For so long a change of the task state is made anew because somebody else wrote to the session meanwhile. Beside
+#: three processes that write to Redis without rest, one of fifty tries comes through.
+TRYING_S = 10.0
 
 
 class SessionProcedures:
@@ -123,8 +124,10 @@ class SessionProcedures:
             key: The variable's.
 
         Raises:
-            InvalidInput: The variable is not of that model.
+            InvalidInput: The variable is not of that model, or `model` is no class of models.
         """
+        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+            raise InvalidInput(f"get_as takes a class of pydantic models, not {model!r:.50}. get() reads other values.")
         found = yield from self._found("get_as", key)
         if found is None:
             return None
@@ -230,9 +233,10 @@ class SessionProcedures:
 
         Raises:
             CapacityExceeded: There is no place for it; nothing was changed.
-            Unavailable: The storage did not answer in time, or others wrote each of the 50 times that it was tried.
+            Unavailable: The storage did not answer in time, or for 10 seconds others wrote each time that it was tried.
         """
-        for _ in range(TRIES):
+        deadline = monotonic() + TRYING_S
+        while True:
             reading, now = self._call("update_task_state", ReadTask()), monotonic()
             read = yield reading
             self._learn(reading, now, read)
@@ -245,13 +249,14 @@ class SessionProcedures:
             try:
                 reply = yield call
             except StampMoved:
+                if monotonic() > deadline:
+                    raise Unavailable(
+                        f"Others wrote to session {self.address.session_id!r} each time that this change of its task "
+                        f"state was tried, for {TRYING_S:g} s. Nothing was changed. Try again."
+                    ) from None
                 continue
             self._learn(call, now, reply)
             return after
-        raise Unavailable(
-            f"Others wrote to session {self.address.session_id!r} each of the {TRIES} times that this change of its "
-            "task state was tried. Nothing was changed. Try again."
-        )
 
     def _task(self, takes: str, state: TaskState | None) -> WriteTask:
         if not isinstance(state, TaskState | None):

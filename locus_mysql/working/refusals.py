@@ -25,7 +25,7 @@ def out_of_range(key: str, by: int) -> InvalidInput:
 def no_checkpoint(checkpoint_id: str) -> NotFound:
     """A checkpoint that is to be restored is not there."""
     return NotFound(
-        f"The session has no checkpoint {checkpoint_id!r}. Nothing was changed. list_checkpoints() names those it has."
+        f"The session has no checkpoint {checkpoint_id!r}. Nothing was changed. Its list of checkpoints has them all."
     )
 
 

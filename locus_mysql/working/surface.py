@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+import inspect
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import replace
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, Unpack
 
@@ -11,6 +12,7 @@ from pydantic import SecretStr
 from ..config import Keywords, MySQLConfig
 from ..database.database import Database
 from ..database.methods import Named, dressed, in_place_of_the_definition
+from ..errors import ConfigError
 from .calls import Limits, OnFull
 from .procedures import Procedure, SessionProcedures
 from .records import SessionStats
@@ -106,6 +108,7 @@ class Session:
         on_full: OnFull = "refuse",
         **options: Unpack[Keywords],
     ) -> None:
+        _check_known(options)
         limits = Limits(max_keys, max_value_bytes, max_session_bytes, max_scratchpad_entries, max_checkpoints, on_full)
         self.storage, self._owned, tenant = storage_of(where, options)
         self.procedures = SessionProcedures(session_id, tenant, session_ttl_seconds, limits)
@@ -140,3 +143,19 @@ class Session:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.session_id!r}, {self.storage!r}, tenant={self.tenant!r})"
+
+
+#: The options of a session, by name.
+OWN_OPTIONS = tuple(
+    name for name, one in inspect.signature(Session.__init__).parameters.items() if one.kind is one.KEYWORD_ONLY
+)
+
+
+def _check_known(options: Collection[str]) -> None:
+    """Raise if one of these is an option of nothing; the message names those that there are."""
+    known = Keywords.__optional_keys__
+    if unknown := sorted(set(options) - known):
+        raise ConfigError(
+            f"{', '.join(unknown)}: there is no such option. Known of a session: {', '.join(OWN_OPTIONS)}; of MySQL, "
+            f"where this opens it: {', '.join(sorted(known))}."
+        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -19,6 +18,7 @@ from locus_mysql.development.local_server import LocalServer
 from locus_mysql.memories import writing
 from locus_mysql.working import operations
 
+from ..either_side import AnyStore
 from ..thoroughness import FULL
 from .connecting import connect
 from .drivers_under_test import ASYNC_DRIVERS, SYNC_DRIVERS
@@ -143,22 +143,6 @@ _CLASSES = {
     "backend-async": MySQLBackend,
     "backend-sync": SyncMySQLBackend,
 }
-
-
-class AnyStore:
-    """A store whose methods are awaited, whichever side it is of."""
-
-    def __init__(self, store: Any) -> None:
-        self.store = store
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self.store, name)
-
-        async def call(*args: Any, **options: Any) -> Any:
-            outcome = method(*args, **options)
-            return await outcome if inspect.isawaitable(outcome) else outcome
-
-        return call
 
 
 OpenStore: TypeAlias = Callable[..., AnyStore]

@@ -16,7 +16,6 @@ from urllib.parse import quote
 import pytest
 from locus.core.messages import Message
 from locus.core.state import AgentState
-from locus.memory.backends.adapters import mysql_checkpointer
 
 from locus_mysql import SyncCheckpointStore, SyncMySQLCheckpointer, SyncMySQLCheckpointSaver
 from locus_mysql.commands import main as cli
@@ -24,6 +23,7 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.development.local_server import find_mysqld
 from locus_mysql.errors import SetupError
 
+from .built_in import open_built_in
 from .conftest import MakeConfig
 from .drivers_under_test import ASYNC_DRIVERS
 
@@ -129,14 +129,7 @@ def test_the_printed_schema_is_what_the_package_itself_would_make(
 
 
 async def fill_built_in(config: MySQLConfig) -> None:
-    (endpoint,) = config.endpoints
-    built_in = mysql_checkpointer(
-        host=endpoint.host,
-        port=endpoint.port,
-        database=config.database,
-        user=config.user,
-        password=config.password.get_secret_value(),
-    )
+    built_in = open_built_in(config)
     for number in range(3):
         await built_in.save(AgentState(messages=(Message.user(f"{number}"),)), "t", f"cp-{number}")
     await built_in.close()

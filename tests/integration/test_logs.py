@@ -123,7 +123,7 @@ async def test_a_conflict(make_config: MakeConfig, logged: pytest.LogCaptureFixt
         await run()
     assert "thread-91c" in str(raised.value)
     assert records(logged, "conflicts") == [
-        ("INFO", "Another writer was faster: error 1062. The call goes on from what that one wrote.")
+        ("DEBUG", "A batch was undone, as something is not as it supposed: error 1062.")
     ]
     closed = engine.close()
     if asyncio.iscoroutine(closed):

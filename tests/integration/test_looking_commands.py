@@ -142,7 +142,22 @@ def test_a_list_is_gone_through_with_its_cursor(config: MySQLConfig, run: Run) -
     code, out, _ = run("threads", "--cursor", hint.split()[-1], "--family", "dicts", "--json")
     assert [row["thread_id"] for row in json.loads(out)["threads"]] == ["t1", "t0"]
     assert run("threads", "--cursor", hint.split()[-1])[0] == 2
-    assert run("threads", "--cursor", "nonsense", "--family", "dicts")[0] == 1
+    for arguments in (["threads", "--family", "dicts"], ["history", "t0"]):
+        code, out, err = run(*arguments, "--cursor", "nonsense")
+        assert (code, out) == (2, "")
+        assert err.startswith("locus-mysql: The cursor is none")
+
+
+def test_a_list_of_several_kinds_says_that_there_are_more(
+    config: MySQLConfig, checkpoints: list[str], run: Run
+) -> None:
+    with SyncCheckpointStore(config) as store:
+        store.save("plain", {"a": 1})
+    assert json.loads(run("threads", "-n", "2", "--json")[1])["more"] is False
+    code, out, _ = run("threads", "-n", "1", "--json")
+    found = json.loads(out)
+    assert (code, len(found["threads"]), found["cursor"], found["more"]) == (0, 1, None, True)
+    assert run("threads", "-n", "1")[1].splitlines()[-1].startswith("There are more: ")
 
 
 def test_more_than_a_page_is_listed_page_by_page(
@@ -159,7 +174,7 @@ def test_more_than_a_page_is_listed_page_by_page(
     code, out, _ = run("history", "many", "--json", "-n", "4")
     assert (code, len(json.loads(out)["checkpoints"])) == (0, 4)
     for arguments in (["threads"], ["history", "many"]):
-        assert run(*arguments, "-n", "0")[0] == 1
+        assert run(*arguments, "-n", "0")[0] == 2
 
 
 def test_a_conversation_is_readable_as_one(checkpoints: list[str], run: Run) -> None:
@@ -346,7 +361,9 @@ def test_a_family_without_an_index_does_not_hide_the_others(make_config: MakeCon
     code, out, err = run("search", "parcel", "--prefix", "x_", "--json")
     assert (code, [hit["thread_id"] for hit in json.loads(out)["hits"]]) == (0, ["v"])
     assert err.startswith("dicts: ")
-    assert run("search", "parcel", "--prefix", "x_", "--family", "dicts")[0] == 1
+    code, _, err = run("search", "parcel", "--prefix", "x_", "--family", "dicts")
+    assert code == 2
+    assert "no full-text index" in err
 
 
 def test_statistics_tell_what_takes_most_and_how_it_grows(config: MySQLConfig, run: Run) -> None:
@@ -374,6 +391,8 @@ def test_hostile_texts_ids_and_metadata_are_shown_harmlessly(config: MySQLConfig
     with SyncCheckpointStore(config) as store:
         store.save("fields", {HOSTILE: 1, "b": HOSTILE})
         store.save("fields", {HOSTILE: 2, "b": f"{HOSTILE}!"})
+        store.save("ids", {}, f"c1{HOSTILE}")
+        store.save("ids", {}, f"c2{HOSTILE}")
     for arguments in (
         ("threads",),
         ("threads", "--json"),
@@ -386,6 +405,8 @@ def test_hostile_texts_ids_and_metadata_are_shown_harmlessly(config: MySQLConfig
         ("show", f"{HOSTILE}none"),
         ("show", f"t{HOSTILE}", "--checkpoint", HOSTILE),
         ("show", f"t{HOSTILE}", "--at", HOSTILE),
+        ("show", "ids", "--checkpoint", "c"),
+        ("rm", "ids", "--checkpoint", "c1", "--yes"),
         ("rm", f"t{HOSTILE}"),
         ("rm", f"t{HOSTILE}", "--yes"),
     ):

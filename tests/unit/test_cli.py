@@ -12,6 +12,7 @@ import pytest
 from locus_mysql.commands import arguments
 from locus_mysql.commands import main as cli
 from locus_mysql.commands.care import add_health
+from locus_mysql.commands.looking.diff import add_diff
 from locus_mysql.development.demo.display import Screen, size
 from locus_mysql.errors import Unavailable
 
@@ -139,6 +140,9 @@ def test_where_no_server_was_named_the_error_says_so(
 
     monkeypatch.setitem(cli.COMMANDS, "health", (away, add_health, "say"))
     assert cli.main(["health"]) == 1
+    assert "No answer. No server was named: set LOCUS_MYSQL_DSN" in capsys.readouterr().err
+    monkeypatch.setitem(cli.COMMANDS, "diff", (away, add_diff, "say"))
+    assert cli.main(["diff", "t"]) == 2
     assert "No answer. No server was named: set LOCUS_MYSQL_DSN" in capsys.readouterr().err
     assert cli.main(["health", "--dsn", "mysql://there/app"]) == 1
     assert capsys.readouterr().err == "locus-mysql: No answer.\n"

@@ -265,13 +265,13 @@ class Outline(NamedTuple):
         head_bytes: How long the state is without what is in its lists.
         head: That text, if the beginning was long enough to hold it.
         lists: The names of its lists.
-        lengths: How long the texts are of those lists that the row it builds on has otherwise.
+        marks: Of those lists that the row it builds on has otherwise.
     """
 
     head_bytes: int
     head: bytes | None
     lists: Sequence[str]
-    lengths: Mapping[str, int]
+    marks: Mapping[str, Mark]
 
 
 def outline(beginning: bytes) -> Outline:
@@ -295,8 +295,8 @@ def outline(beginning: bytes) -> Outline:
     except (_Damaged, struct.error, zlib.error, CorruptCheckpoint):
         raise CorruptCheckpoint("The beginning of a checkpoint's row cannot be read.") from None
     head = bytes(body[head_at : head_at + head_bytes])
-    lengths = {name: start + length for name, start, length, _, _ in changes}
-    return Outline(head_bytes, head if len(head) == head_bytes else None, tuple(cuts), lengths)
+    marks = {name: Mark(start + length, count, digest) for name, start, length, count, digest in changes}
+    return Outline(head_bytes, head if len(head) == head_bytes else None, tuple(cuts), marks)
 
 
 def whole_bytes(outlines: Sequence[Outline]) -> int:
@@ -305,10 +305,10 @@ def whole_bytes(outlines: Sequence[Outline]) -> int:
     Args:
         outlines: Of its row and those it builds on, newest first.
     """
-    lengths: dict[str, int] = {}
+    marks: dict[str, Mark] = {}
     for one in reversed(outlines):
-        lengths = {name: one.lengths.get(name, lengths.get(name, 0)) for name in one.lists}
-    return outlines[0].head_bytes + sum(lengths.values())
+        marks = {name: one.marks.get(name, marks.get(name, EMPTY)) for name in one.lists}
+    return outlines[0].head_bytes + sum(mark.length for mark in marks.values())
 
 
 class _Damaged(Exception):

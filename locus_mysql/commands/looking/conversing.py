@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...inspection.conversation import told_with_calls
 from ...inspection.records import Message, PendingWrite, ToolCall
 from .looking import Clock
 from .screen import Said, Screen, json_text
@@ -27,21 +28,9 @@ VALUE_LIMIT = 300
 def show_messages(screen: Screen, messages: Sequence[Message], clock: Clock, *, full: bool) -> None:
     """Show messages, with what came of tools beside their calls."""
     told = told_with_calls(messages)
-    for message in messages:
-        if id(message) not in told:
+    for place, message in enumerate(messages):
+        if place not in told:
             show_message(screen, message, clock, full=full)
-
-
-def told_with_calls(messages: Iterable[Message]) -> set[int]:
-    """The messages, by `id`, whose whole content is the result of a call that is shown with the call."""
-    known = list(messages)
-    answered = {
-        call.call_id
-        for message in known
-        for call in message.tool_calls
-        if call.call_id and (call.result is not None or call.error is not None)
-    }
-    return {id(message) for message in known if message.role == "tool" and _answers(message) in answered}
 
 
 def show_message(screen: Screen, message: Message, clock: Clock, *, full: bool, mark: Said | None = None) -> None:
@@ -86,14 +75,3 @@ def _show_call(screen: Screen, call: ToolCall, *, full: bool) -> None:
         screen.block(f"{back} failed: {call.error}", "red", indent=4, limit=limit)
     if call.result is not None:
         screen.block(f"{back} {call.result}", "dim", indent=4, limit=limit)
-
-
-def _answers(message: Message) -> Any:
-    """The id of the call that a tool's message answers."""
-    raw = message.raw
-    if not isinstance(raw, Mapping):
-        return None
-    for fields in (raw, raw.get("kwargs"), raw.get("data")):
-        if isinstance(fields, Mapping) and isinstance(fields.get("tool_call_id"), str):
-            return fields["tool_call_id"]
-    return None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 
-from ...errors import LocusMySQLError, NotFound, UsageError
+from ...errors import NotFound, UsageError
+from ...inspection.conversation import told_with_calls
 from ...inspection.inspector import Inspector
 from ...inspection.records import CheckpointRow, Difference, FieldChange, MessageChange, ThreadRow
-from .conversing import TEXT_LIMIT, one_line, show_message, told_with_calls
+from .conversing import TEXT_LIMIT, one_line, show_message
 from .looking import (
     Clock,
     add_looking,
@@ -40,18 +40,11 @@ def add_diff(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--full", action="store_true", help="long texts whole; in a pipe they are anyway")
     add_namespace(parser)
     add_looking(parser)
+    parser.set_defaults(failed=TROUBLE)
 
 
 def diff(arguments: argparse.Namespace) -> int:
     """Compare two checkpoints: 0 if they are the same, 1 if not, 2 if that cannot be told."""
-    try:
-        return _diff(arguments)
-    except LocusMySQLError as error:
-        print(f"locus-mysql: {error}", file=sys.stderr)
-        return TROUBLE
-
-
-def _diff(arguments: argparse.Namespace) -> int:
     if (arguments.before and arguments.since) or (arguments.after and arguments.at):
         raise UsageError("Each side is a checkpoint or a time: give BEFORE or --since, and AFTER or --at.")
     clock = Clock(arguments)
@@ -99,7 +92,8 @@ def _show(screen: Screen, found: Difference, changed: Sequence[MessageChange], c
     screen.line(Said("--- ", _REMOVED), *of_checkpoint(found.before, clock))
     screen.line(Said("+++ ", _ADDED), *of_checkpoint(found.after, clock))
     screen.line("")
-    told = told_with_calls(change.after for change in changed if change.after is not None)
+    after = [change.after for change in changed if change.after is not None]
+    told = {id(after[place]) for place in told_with_calls(after)}
     same = 0
     for change in found.messages:
         if change.change == "added" and id(change.after) in told:

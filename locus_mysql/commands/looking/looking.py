@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from typing import TypeVar, cast
 
 from ...config import MySQLConfig
-from ...errors import NotFound, SchemaMismatch, UsageError
+from ...errors import InvalidInput, NotFound, SchemaMismatch, UsageError
 from ...inspection.inspector import Inspector
 from ...inspection.records import CheckpointRow, ThreadFamily, ThreadRow
-from ..arguments import add_connection, add_prefix, add_tenant, options_of
+from ..arguments import WrongArgument, add_connection, add_prefix, add_tenant, options_of
 from ..tables import THREADED, add_family
 from .measures import age, moment_of, told_time, zone_name, zone_of
 from .screen import Said, need_rich
@@ -96,6 +96,7 @@ def look(arguments: argparse.Namespace, work: Callable[[Inspector], Awaitable[T]
 
     Raises:
         SetupError: It could not be shown, as rich is missing.
+        WrongArgument: The inspector does not take what an argument says.
     """
     if shows and not arguments.json:
         need_rich()
@@ -103,7 +104,10 @@ def look(arguments: argparse.Namespace, work: Callable[[Inspector], Awaitable[T]
 
     async def run() -> T:
         async with Inspector(config) as inspector:
-            return await work(inspector)
+            try:
+                return await work(inspector)
+            except InvalidInput as error:
+                raise WrongArgument(str(error)) from None
 
     return asyncio.run(run())
 
@@ -175,7 +179,7 @@ async def named(inspector: Inspector, thread: ThreadRow, checkpoint_id: str, nam
     cursor: str | None = None
     begin: dict[str, CheckpointRow] = {}
     while True:
-        page = await inspector.history(thread.family, thread.thread_id, cursor=cursor)
+        page = await inspector.history(thread.family, thread.thread_id, limit=PAGE, cursor=cursor)
         for row in page.items:
             if namespace and row.namespace != namespace:
                 continue

@@ -12,15 +12,13 @@ from ...engine.operation import Operation
 from ...errors import NotFound
 from ...inspection.inspector import Inspector
 from ...inspection.records import CheckpointRow, ThreadRow
+from ...integrations.counting import counted
 from ...versions.operations import VersionOperations
-from ..arguments import FAILED, OK, tell
-from .harmless import harmless_line
+from ..arguments import FAILED, OK, WRONG, tell
+from ..harmless import harmless_line
 from .looking import Clock, add_looking, add_namespace, add_thread, find_thread, look, named
 from .measures import told_size
 from .screen import write_json
-
-#: As of wrong arguments.
-USAGE = 2
 
 
 def add_rm(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +48,7 @@ def rm(arguments: argparse.Namespace) -> int:
     if not arguments.yes:
         if not sys.stdin.isatty() or not sys.stderr.isatty():
             tell(f"locus-mysql: Nobody can be asked whether to delete {what}, as this is no terminal. Give --yes.")
-            return USAGE
+            return WRONG
         if not _agreed(f"Delete {what}? [y/N] "):
             tell("Nothing was deleted.")
             return FAILED
@@ -91,7 +89,7 @@ def _told(thread: ThreadRow, checkpoint: CheckpointRow | None, clock: Clock) -> 
     if checkpoint is not None:
         saved = clock.zoned(checkpoint.created_at)
         return f"checkpoint {harmless_line(checkpoint.checkpoint_id)} ({saved}) of {name}"
-    count = f"{thread.checkpoints:,} checkpoint{'' if thread.checkpoints == 1 else 's'}"
+    count = counted(thread.checkpoints, "checkpoint")
     return f"{name} ({count}, {told_size(thread.size_bytes)}, last saved {clock.zoned(thread.updated_at)})"
 
 

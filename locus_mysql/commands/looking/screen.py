@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import SetupError
-from .harmless import cut, harmless, harmless_json, harmless_line
+from ..harmless import cut, harmless, harmless_json, harmless_line
 
 if TYPE_CHECKING:
     from rich.console import Console

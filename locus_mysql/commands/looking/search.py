@@ -8,8 +8,7 @@ import re
 from ...errors import LocusMySQLError
 from ...inspection.inspector import Inspector
 from ...inspection.records import Hit
-from ..arguments import FAILED, OK, tell
-from .harmless import harmless
+from ..arguments import FAILED, OK, add_limit, tell
 from .looking import Clock, add_looking, families_of, look
 from .screen import Said, Screen, write_json
 
@@ -17,7 +16,7 @@ from .screen import Said, Screen, write_json
 def add_search(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``search``."""
     parser.add_argument("words", nargs="+", metavar="WORD", help="what is looked for; a phrase in double quotes")
-    parser.add_argument("-n", "--limit", type=int, default=20, metavar="N", help="at most so many hits (20)")
+    add_limit(parser, 20, " hits")
     add_looking(parser)
 
 
@@ -38,7 +37,7 @@ def search(arguments: argparse.Namespace) -> int:
                     raise
                 refused.append(f"{family}: {error}")
         for one in refused:
-            tell(harmless(one))
+            tell(one)
         hits.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
         return hits[: arguments.limit]
 

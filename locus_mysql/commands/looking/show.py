@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ...errors import NotFound
 from ...inspection.inspector import Inspector
 from ...inspection.records import CheckpointRow, Page, StateView, ThreadRow
-from ..arguments import FAILED, OK
+from ..arguments import FAILED, OK, add_limit, at_least_one
 from .conversing import one_line, show_messages, show_writes
 from .looking import (
     PAGE,
@@ -38,7 +38,7 @@ def add_show(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--checkpoint", metavar="ID", help="as it was then; the beginning of an id will do (the newest)")
     which.add_argument("--at", metavar="TIME", help=f"as it was at a time: {TIME_HELP}")
-    parser.add_argument("--last", type=int, metavar="N", help="only the last messages")
+    parser.add_argument("--last", type=at_least_one, metavar="N", help="only the last messages")
     parser.add_argument("--state", action="store_true", help="the whole state, beside the conversation")
     parser.add_argument("--full", action="store_true", help="long texts whole; in a pipe they are anyway")
     add_namespace(parser)
@@ -48,7 +48,7 @@ def add_show(parser: argparse.ArgumentParser) -> None:
 def add_history(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``history``."""
     add_thread(parser)
-    parser.add_argument("-n", "--limit", type=int, default=50, metavar="N", help="at most so many (50)")
+    add_limit(parser, 50)
     parser.add_argument("--cursor", metavar="CURSOR", help="go on where a list ended")
     add_looking(parser)
 
@@ -122,7 +122,7 @@ def _show(screen: Screen, thread: ThreadRow, view: StateView, arguments: argpars
     for damage in (checkpoint.damage, view.damage):
         if damage is not None:
             screen.line(Said("damaged: ", "red"), damage)
-    messages = view.messages[-arguments.last :] if arguments.last and arguments.last > 0 else view.messages
+    messages = view.messages[-arguments.last :] if arguments.last else view.messages
     if len(messages) < len(view.messages):
         screen.line(Said(f"({len(view.messages) - len(messages):,} earlier messages)", "dim"))
         screen.line("")

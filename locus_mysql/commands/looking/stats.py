@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from ...inspection.inspector import Inspector
 from ...inspection.records import Day, LargeThread, Statistics
-from ..arguments import OK
+from ...integrations.counting import counted
+from ..arguments import OK, add_limit
 from .looking import Clock, add_looking, families_of, look
 from .measures import told_size
 from .screen import Column, Said, Screen, write_json
@@ -18,7 +19,7 @@ _BAR, _BESIDE = 30, 50
 
 def add_stats(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``stats``."""
-    parser.add_argument("-n", "--limit", type=int, default=10, metavar="N", help="at most so many large threads (10)")
+    add_limit(parser, 10, " large threads")
     add_looking(parser)
 
 
@@ -44,11 +45,11 @@ def stats(arguments: argparse.Namespace) -> int:
 def _show(screen: Screen, found: Statistics, limit: int, clock: Clock) -> None:
     screen.line(Said(found.family, "bold"))
     screen.line(
-        f"  {_counted(found.threads, 'thread')}, {_counted(found.checkpoints, 'checkpoint')}, ",
+        f"  {counted(found.threads, 'thread')}, {counted(found.checkpoints, 'checkpoint')}, ",
         told_size(found.size_bytes),
     )
     if found.sampled is not None:
-        screen.line(Said(f"  (estimated from {_counted(found.sampled, 'thread')})", "dim"))
+        screen.line(Said(f"  (estimated from {counted(found.sampled, 'thread')})", "dim"))
     if found.whole_bytes is not None and found.whole_bytes > found.size_bytes:
         times = found.whole_bytes / max(found.size_bytes, 1)
         screen.line(
@@ -104,7 +105,3 @@ def _show_largest(screen: Screen, largest: Sequence[LargeThread], clock: Clock) 
         for large in largest
     ]
     screen.table(columns, rows)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...inspection.inspector import Inspector
 from ...inspection.records import Page, ThreadRow
-from ..arguments import FAILED, OK, WrongArgument, tell
+from ..arguments import FAILED, OK, WrongArgument, add_limit, tell
 from .looking import PAGE, ROOM_FOR_TIMES, Clock, add_looking, families_of, look
 from .measures import TIME_HELP, size_of, told_size
 from .screen import Column, Said, Screen, write_json
@@ -19,7 +19,7 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "pattern", nargs="?", default="*", metavar="GLOB", help="only ids that match, such as 'user-1*'"
     )
-    parser.add_argument("-n", "--limit", type=int, default=20, metavar="N", help="at most so many (20)")
+    add_limit(parser, 20)
     parser.add_argument("--metadata", metavar="KEY=VALUE", help="only those whose newest checkpoint has this metadata")
     parser.add_argument("--min-size", metavar="SIZE", help="only those that take so much, such as 100KB")
     parser.add_argument("--since", metavar="TIME", help=f"only those last saved then or later: {TIME_HELP}")
@@ -41,9 +41,9 @@ def threads(arguments: argparse.Namespace) -> int:
         "saved_before": None if arguments.until is None else clock.moment(arguments.until),
     }
 
-    async def find(inspector: Inspector) -> Page[ThreadRow]:
+    async def find(inspector: Inspector) -> tuple[Page[ThreadRow], bool]:
         found: list[ThreadRow] = []
-        more: str | None = None
+        ends: list[str | None] = []
         families = await families_of(inspector, arguments.family)
         for family in families:
             cursor: str | None = arguments.cursor
@@ -56,15 +56,16 @@ def threads(arguments: argparse.Namespace) -> int:
                 if cursor is None or len(rows) == arguments.limit:
                     break
             found += rows
-            more = cursor if len(families) == 1 else more
+            ends.append(cursor)
         found.sort(key=lambda row: row.updated_at, reverse=True)
-        return Page(found[: arguments.limit], more)
+        more = any(ends) or len(found) > arguments.limit
+        return Page(found[: arguments.limit], ends[0] if len(ends) == 1 else None), more
 
-    page = look(arguments, find)
+    page, more = look(arguments, find)
     if arguments.json:
-        write_json({"threads": page.items, "cursor": page.cursor})
+        write_json({"threads": page.items, "cursor": page.cursor, "more": more})
     elif page.items:
-        _show(Screen(), page, clock)
+        _show(Screen(), page, clock, more=more)
     else:
         tell("There are no such threads.")
     return OK if page.items else FAILED
@@ -85,7 +86,7 @@ def pair_of(text: str) -> tuple[str, Any]:
         return key, value
 
 
-def _show(screen: Screen, page: Page[ThreadRow], clock: Clock) -> None:
+def _show(screen: Screen, page: Page[ThreadRow], clock: Clock, *, more: bool) -> None:
     several = len({row.family for row in page.items}) > 1
     times = not screen.terminal or screen.width >= ROOM_FOR_TIMES
     columns = [
@@ -113,3 +114,5 @@ def _show(screen: Screen, page: Page[ThreadRow], clock: Clock) -> None:
             screen.line(Said("damaged: ", "red"), row.damage)
     if page.cursor is not None:
         screen.line(Said(f"There are more: --family {page.items[0].family} --cursor {page.cursor}", "dim"))
+    elif more:
+        screen.line(Said("There are more: raise -n, or go through one kind at a time with --family.", "dim"))

@@ -10,6 +10,7 @@ from ...config import MySQLConfig
 from ...dialect import Schema
 from ...engine.asynchronous import AsyncEngine
 from ...engine.operation import Batch, Operation
+from ...integrations.counting import counted
 from .display import size
 
 T = TypeVar("T")
@@ -53,8 +54,8 @@ class Database:
         """What the story's tenant has in the tables."""
         usage = await self._run(self._seen.get_disk_usage())
         return (
-            f"{_counted(usage['threads'], 'thread')}, {_counted(usage['checkpoints'], 'checkpoint')}, "
-            f"{_counted(usage['rows'], 'row')}, {size(usage['total_bytes'])}"
+            f"{counted(usage['threads'], 'thread')}, {counted(usage['checkpoints'], 'checkpoint')}, "
+            f"{counted(usage['rows'], 'row')}, {size(usage['total_bytes'])}"
         )
 
     async def stored_bytes(self, thread_id: str) -> int:
@@ -74,7 +75,3 @@ class Database:
 
 def _drop_tables(schema: Schema) -> Operation[None]:
     yield Batch.of(schema.drop())
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -133,7 +133,7 @@ WITH RECURSIVE chosen AS (
 
 # What the newest checkpoints say in numbers stands at the beginning of their payloads.
 BEGINNINGS = """
-SELECT c.checkpoint_id, c.created_at, LEFT(c.payload, {bytes})
+SELECT c.seq, c.base_seq, c.parent_seq, c.checkpoint_id, c.created_at, LEFT(c.payload, {bytes})
   FROM {checkpoints} c FORCE INDEX (PRIMARY)
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
@@ -374,7 +374,7 @@ class LookingStatements(Statements):
         return Statement(self._chosen(STATE, which, named=named), (*key, *params, 1, *key, *key, *key, *key))
 
     def beginnings(self, tenant: str, thread_id: str, size: int, limit: int) -> Statement:
-        """Id, time and the first bytes of the payload of a thread's newest checkpoints, newest first."""
+        """Seq, base, parent, id, time and the first bytes of the payload of the newest checkpoints, newest first."""
         return Statement(self._text(BEGINNINGS.replace("{bytes}", str(size))), (tenant, thread_id, limit))
 
     def tagged(self, tenant: str, keys: str, candidates: int, limit: int) -> Statement:

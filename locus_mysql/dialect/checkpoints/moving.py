@@ -52,29 +52,33 @@ SELECT c.seq, c.token, c.payload, IF(page.seq IS NULL, NULL, c.checkpoint_id), c
  ORDER BY c.seq
 """
 
+# A thread in which there may be a checkpoint that was saved since a time. A save takes the time of the thread's row
+# when it begins to wait for the thread's lock, and that of the checkpoint's when it has it.
+SAVED_SINCE = "(%s IS NULL OR t.updated_at >= CAST(%s AS DATETIME(6)) - INTERVAL 1 HOUR)"
+
 # The ids of threads along the primary key.
 THREADS_AFTER = """
 SELECT t.thread_id
   FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id > %s AND t.thread_id LIKE %s
-   AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6)) AND (%s IS NULL OR t.updated_at >= %s)
+   AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6)) AND {SAVED_SINCE}
  ORDER BY t.thread_id
  LIMIT %s
-"""
+""".replace("{SAVED_SINCE}", SAVED_SINCE)
 
 COUNT_CHECKPOINTS = """
 SELECT COUNT(*)
   FROM {threads} t
   JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id
  WHERE t.tenant = %s AND t.thread_id LIKE %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
-   AND (%s IS NULL OR c.created_at >= %s)
-"""
+   AND {SAVED_SINCE} AND (%s IS NULL OR c.created_at >= %s)
+""".replace("{SAVED_SINCE}", SAVED_SINCE)
 
 COUNT_THREADS = """
 SELECT COUNT(*)
   FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id LIKE %s
-   AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6)) AND (%s IS NULL OR t.updated_at >= %s)
+   AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
 """
 
 # A thread that is not there yet. If another process was faster, this is error 1062.
@@ -138,16 +142,16 @@ class MovingStatements(Statements):
         return Statement(self._text(PAGE), (*key, after, since, since, limit, limit_bytes, *key, *key))
 
     def threads_after(self, tenant: str, after: str, glob: str, since: str | None, limit: int) -> Statement:
-        """Ids of threads behind one that match a glob and were saved to since a time."""
+        """Ids of threads behind one that match a glob, all that were saved to since a time among them."""
         return Statement(self._text(THREADS_AFTER), (tenant, after, like(glob), since, since, limit))
 
-    def count_threads(self, tenant: str, glob: str, since: str | None) -> Statement:
-        """How many there are of these."""
-        return Statement(self._text(COUNT_THREADS), (tenant, like(glob), since, since))
+    def count_threads(self, tenant: str, glob: str) -> Statement:
+        """How many threads match a glob."""
+        return Statement(self._text(COUNT_THREADS), (tenant, like(glob)))
 
     def count_checkpoints(self, tenant: str, glob: str, since: str | None) -> Statement:
         """How many checkpoints, saved since a time, the threads that match a glob have."""
-        return Statement(self._text(COUNT_CHECKPOINTS), (tenant, like(glob), since, since))
+        return Statement(self._text(COUNT_CHECKPOINTS), (tenant, like(glob), since, since, since, since))
 
     def make(
         self, tenant: str, thread_id: str, last_seq: int, version: bytes, times: ThreadTimes, ttl_us: int | None

@@ -85,16 +85,21 @@ THIS = " AND v.version_key = %s"
 NEWEST_OF = " AND v.ns_key = %s"
 BY = " AND v.created_at <= %s"
 
-# Checkpoints of the threads saved to last whose metadata contains a pair, newest first. Metadata has no index here.
+# Checkpoints whose metadata contains a pair, newest first, of the newest ones of the threads saved to last. There is no
+# index of metadata here.
 BY_METADATA = """
-SELECT v.thread_id, v.ns, v.checkpoint_id, NULL, v.created_at, <row_bytes>, v.metadata
+SELECT t.thread_id, v.ns, v.checkpoint_id, NULL, v.created_at, v.size_bytes, v.metadata
   FROM (SELECT t.tenant, t.thread_id
           FROM {threads} t
          WHERE t.tenant = %s AND <live>
          ORDER BY t.updated_at DESC, t.thread_id DESC
          LIMIT %s) AS t
-  JOIN {versions} v ON v.tenant = t.tenant AND v.thread_id = t.thread_id
- WHERE v.hidden = 0 AND IF(JSON_VALID(v.metadata), JSON_CONTAINS(v.metadata, %s), FALSE)
+  JOIN LATERAL (SELECT v.ns, v.checkpoint_id, v.created_at, <row_bytes> AS size_bytes, v.metadata, v.seq
+                  FROM {versions} v FORCE INDEX (newest)
+                 WHERE v.tenant = t.tenant AND v.thread_id = t.thread_id AND v.hidden = 0
+                 ORDER BY v.tenant DESC, v.thread_id DESC, v.seq DESC
+                 LIMIT %s) AS v
+ WHERE IF(JSON_VALID(v.metadata), JSON_CONTAINS(v.metadata, %s), FALSE)
  ORDER BY v.created_at DESC, v.seq DESC
  LIMIT %s
 """
@@ -260,9 +265,17 @@ class LookingStatements(Statements):
             known.append(until)
         return Statement(self._complete(HISTORY, conditions), (*known, 1))
 
-    def by_metadata(self, tenant: str, threads: int, pair: str, limit: int) -> Statement:
-        """Thread, namespace, id, NULL, time, bytes and metadata of checkpoints of so many threads that have a pair."""
-        return Statement(self._complete(BY_METADATA), (tenant, threads, pair, limit))
+    def by_metadata(self, tenant: str, threads: int, newest: int, pair: str, limit: int) -> Statement:
+        """Thread, namespace, id, NULL, time, bytes and metadata of checkpoints that have a pair.
+
+        Args:
+            tenant: Whose.
+            threads: Of how many threads.
+            newest: Of how many newest checkpoints of each.
+            pair: The pair, as a JSON object.
+            limit: How many.
+        """
+        return Statement(self._complete(BY_METADATA), (tenant, threads, newest, pair, limit))
 
     def count(self, tenant: str) -> Statement:
         """How many threads there are, those that have just expired among them."""

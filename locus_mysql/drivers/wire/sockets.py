@@ -56,8 +56,9 @@ def shut(sock: Any) -> None:
             # Not sock.shutdown(): with TLS that first forgets the cipher, and another thread might then send
             # plain text.
             socket.socket.shutdown(sock, socket.SHUT_RDWR)
-        elif sock is not None:
-            sock.shutdown(socket.SHUT_RDWR)
+        elif sock is not None:  # a transport's, of which uvloop's cannot be shut down
+            with socket.socket(fileno=os.dup(sock.fileno())) as same:
+                same.shutdown(socket.SHUT_RDWR)
 
 
 def abort_transport(transport: Any, loop: asyncio.AbstractEventLoop) -> None:

@@ -24,6 +24,7 @@ from ...versions import keys
 from ...versions.operations import VersionOperations
 from ...versions.records import Base, LoadedVersion, LoadedWrite, NewValue, NewVersion
 from ...versions.values import Encoded
+from ..counting import counted
 from .coding import SURFACE, encode_head, needs_of
 
 T = TypeVar("T")
@@ -113,13 +114,13 @@ class Summary:
 
     def __str__(self) -> str:
         done = "to copy" if self.dry_run else "copied and read back"
-        parts = [f"{_counted(self.threads, 'thread')}: {_counted(self.copied, 'checkpoint')} {done}"]
+        parts = [f"{counted(self.threads, 'thread')}: {counted(self.copied, 'checkpoint')} {done}"]
         if self.present:
             parts.append(f"{self.present} there already")
         if self.differing:
             parts.append(f"{self.differing} not the same as in the source")
         if self.left_alone:
-            parts.append(f"{_counted(self.left_alone, 'thread')} left alone")
+            parts.append(f"{counted(self.left_alone, 'thread')} left alone")
         return ", ".join(parts) + "."
 
 
@@ -361,7 +362,3 @@ def _same(one: SourceCheckpoint, values: Mapping[str, Encoded | None], found: Lo
 def _text(version: Any) -> str:
     """A version as that package writes it into its column."""
     return version if isinstance(version, str) else json.dumps(version)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"

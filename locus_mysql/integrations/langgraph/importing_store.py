@@ -28,6 +28,7 @@ from ...memories.moving import KeptItem, time_text
 from ...memories.namespaces import encoded_key, path_of
 from ...memories.restoring import write_whole
 from ...memories.store import MemoryProcedures
+from ..counting import counted
 
 #: Items that are read and written at a time.
 _ITEMS_AT_ONCE = 200
@@ -77,8 +78,8 @@ class StoreSummary:
 
     def __str__(self) -> str:
         if self.dry_run:
-            return f"Would copy {_counted(self.found)}, or pass over those that are there already."
-        parts = [f"Copied {_counted(self.restored.written)}"]
+            return f"Would copy {counted(self.found, 'item')}, or pass over those that are there already."
+        parts = [f"Copied {counted(self.restored.written, 'item')}"]
         if self.restored.present:
             parts.append(f"{self.restored.present} there already")
         if self.restored.differing:
@@ -191,7 +192,3 @@ def page(after: tuple[str, str] | None, limit: int) -> Operation[Sequence[Row]]:
     text = _PAGE.strip().replace("<after>", _AFTER if after else "")
     (found,) = yield Batch.of(Statement(text, (*((after[0], *after) if after else ()), limit)))
     return found.rows
-
-
-def _counted(count: int) -> str:
-    return f"{count} item{'' if count == 1 else 's'}"

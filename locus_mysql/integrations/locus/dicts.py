@@ -20,7 +20,7 @@ from ...checkpoints.rows import as_sql_time
 from ...checkpoints.searchable import joined
 from ...checkpoints.store import State, StoreOperations
 from ...config import MySQLConfig
-from ...database.arguments import check_tenant, encode_metadata
+from ...database.arguments import check_checkpoint_id, check_tenant, encode_metadata
 from ...database.database import Database
 from ...database.exact_json import decode_json
 from ...database.methods import awaited
@@ -97,9 +97,24 @@ class AgentDictOperations(StoreOperations):
             InvalidInput: An argument cannot be stored exactly.
             StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
         """
+        return (yield from self.save_prepared(thread_id, self.prepared(data, checkpoint_id, metadata)))
+
+    def prepared(self, data: State, checkpoint_id: str, metadata: object = None) -> NewCheckpoint:
+        """What `save_once` is to save, checked and encoded: all that takes long of a large state. In any thread.
+
+        Raises:
+            InvalidInput: The state cannot be stored exactly.
+        """
         new = self.new(data, checkpoint_id, metadata)
-        if b"Infinity" in new.encode(None).state.text() and holds_infinity(data):
+        encoded = new.encode(None).state
+        texts = (encoded.head, *(log.text for log in encoded.logs))
+        if any(b"Infinity" in text for text in texts) and holds_infinity(data):
             raise InvalidInput("The state holds a number that is larger than any that can be stored; keep it as text.")
+        return new
+
+    def save_prepared(self, thread_id: str, new: NewCheckpoint) -> Operation[str]:
+        """As `save_once`, of what `prepared` made."""
+        checkpoint_id = check_checkpoint_id(new.checkpoint_id)  # which is one that a call can be repeated with
         try:
             return (yield from self.checkpoints.save(self._tenant, thread_id, replace(new, must_be_new=True)))
         except CheckpointExists:
@@ -138,8 +153,14 @@ class AgentDicts(AsyncStore[AgentDictOperations]):
     def __init__(self, operations: AgentDictOperations, database: Database) -> None:
         super().__init__(operations, database, owned=False)
 
+    def prepared(self, data: State, checkpoint_id: str, metadata: object = None) -> NewCheckpoint:
+        """See `AgentDictOperations.prepared`."""
+        return self._operations.prepared(data, checkpoint_id, metadata)
+
     @awaited(AgentDictOperations.save_once)
     def save_once(self) -> None: ...
+    @awaited(AgentDictOperations.save_prepared)
+    def save_prepared(self) -> None: ...
     @awaited(AgentDictOperations.load_text)
     def load_text(self) -> None: ...
     @awaited(AgentDictOperations.exists)

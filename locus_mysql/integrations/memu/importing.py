@@ -21,6 +21,7 @@ from ...drivers.interface import Row
 from ...engine.asynchronous import AsyncEngine
 from ...engine.operation import Batch, Operation
 from ...errors import InvalidInput, SchemaMismatch, UsageError
+from ..counting import counted
 from .database import own_prefix
 from .exporting import KINDS, MemuTarget
 from .scope_names import kinds_of
@@ -68,8 +69,8 @@ class MemuSummary:
 
     def __str__(self) -> str:
         if self.dry_run:
-            return f"Would copy {_counted(self.found)}, or pass over those that are there already."
-        parts = [f"Copied {_counted(self.done.written)}"]
+            return f"Would copy {counted(self.found, 'record')}, or pass over those that are there already."
+        parts = [f"Copied {counted(self.done.written, 'record')}"]
         if self.done.present:
             parts.append(f"{self.done.present} there already")
         if self.done.differing:
@@ -243,7 +244,3 @@ def _extra(text: Any) -> Mapping[str, Any]:
     if not isinstance(extra, dict):
         raise InvalidInput("Its extra is no JSON object.")
     return extra
-
-
-def _counted(count: int) -> str:
-    return f"{count} record{'' if count == 1 else 's'}"

@@ -119,7 +119,7 @@ class KeysQuery(Query):
     offset: Offset = 0
 
 
-class Keys(Answer):
+class ItemKeys(Answer):
     """Keys, in the order of their code points."""
 
     keys: list[str]
@@ -299,7 +299,7 @@ ENDPOINTS = (
         body=Batch,
         answer=Deleted,
     ),
-    Endpoint("GET", "/memories/keys", list_keys, summary="List a namespace's keys", query=KeysQuery, answer=Keys),
+    Endpoint("GET", "/memories/keys", list_keys, summary="List a namespace's keys", query=KeysQuery, answer=ItemKeys),
     Endpoint(
         "GET",
         "/memories/namespaces",

@@ -30,7 +30,7 @@ _IN_PATHS: dict[str, dict[str, Any]] = {
 CODES: dict[str, tuple[int, str]] = {
     "invalid_input": (400, "The request cannot be understood or carried out as it is; correct it."),
     "not_json": (400, "The body is not JSON as RFC 8259 has it, in UTF-8, nested at most 200 deep."),
-    "malformed_request": (400, "It is not HTTP/1.1 as RFC 9112 has it; the connection is closed."),
+    "malformed_request": (400, "It is not HTTP/1.1 as RFC 9112 has it, or not all of it; the connection is closed."),
     "unexpected_body": (400, "There is a body where none belongs."),
     "thread_mismatch": (400, "The path and the body name different threads."),
     "not_authenticated": (401, "There is no token, or nobody's."),
@@ -103,10 +103,7 @@ _ERROR = {
             "properties": {
                 "code": {"type": "string", "enum": sorted(CODES), "description": "What went wrong, for programs."},
                 "message": {"type": "string", "description": "What went wrong and what to do, for people."},
-                "request_id": {
-                    "type": ["string", "null"],
-                    "description": "By which the log has it; null where there was no request to speak of.",
-                },
+                "request_id": {"type": "string", "description": "By which the log has it."},
             },
         }
     },
@@ -192,7 +189,7 @@ def _tag_of(endpoint: Endpoint) -> str:
 def _operation(endpoint: Endpoint, references: dict[tuple[Any, str], dict[str, Any]], secured: bool) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": _id_of(endpoint),
-        "summary": endpoint.summary.removesuffix("."),
+        "summary": endpoint.summary,
         "tags": [_tag_of(endpoint)],
         "parameters": [*_path_parameters(endpoint), *_query_parameters(endpoint)],
         "responses": {

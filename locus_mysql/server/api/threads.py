@@ -172,7 +172,12 @@ class Vacuum(Body):
     """How old is old."""
 
     older_than_days: Annotated[
-        float, Field(ge=0, le=36_525, description="Checkpoints saved longer ago go, but for each thread's newest.")
+        float,
+        Field(
+            ge=0,
+            le=36_525,
+            description="Threads that were not saved to for so long go whole; others lose older checkpoints.",
+        ),
     ] = 30.0
 
 
@@ -206,10 +211,13 @@ async def get_history(request: Request) -> Response:
     """A page of a thread's checkpoints."""
     asked: HistoryQuery = request.state.query
     inspector = services_of(request).inspector(tenant_of(request))
+    thread_id = request.path_params["thread_id"]
     page: Page[CheckpointRow] = Page([])
-    if await is_there(request, FAMILY):
-        thread_id = request.path_params["thread_id"]
+    there = await is_there(request, FAMILY)
+    if there:
         page = await inspector.history(FAMILY, thread_id, limit=asked.limit, cursor=asked.cursor)
+    if not page.items and not (there and await inspector.thread(FAMILY, thread_id)):
+        raise not_found("thread")
     entries = [
         {
             "checkpoint_id": row.checkpoint_id,
@@ -344,7 +352,7 @@ VACUUM = Endpoint(
     "/vacuum",
     vacuum,
     access="write",
-    summary="Remove old checkpoints of all the caller's threads",
+    summary="Remove old threads, and old checkpoints of the others",
     body=Vacuum,
     answer=Vacuumed,
 )

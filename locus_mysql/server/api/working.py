@@ -122,7 +122,7 @@ class VariablesQuery(Query):
     ] = "*"
 
 
-class Keys(Answer):
+class VariableKeys(Answer):
     """Keys of variables, in order by code point."""
 
     keys: list[str]
@@ -211,7 +211,7 @@ class Note(Body):
     content: str
 
 
-class NewCheckpoint(Body):
+class NewSessionCheckpoint(Body):
     """A checkpoint of the session as it is now."""
 
     label: Annotated[str | None, Field(max_length=1_000, description="What to call it.")] = None
@@ -440,7 +440,7 @@ async def list_checkpoints(request: Request) -> Response:
 
 async def create_checkpoint(request: Request) -> Response:
     """Keep a session as it is now."""
-    wanted: NewCheckpoint = request.state.body
+    wanted: NewSessionCheckpoint = request.state.body
     session = _session(request)
     await is_there(request, FAMILY)
     return answer({"checkpoint_id": await session.create_checkpoint(wanted.label)})
@@ -479,7 +479,15 @@ ENDPOINTS = (
         body=Touch,
         answer=Touched,
     ),
-    Endpoint("GET", f"{_SESSION}/keys", list_keys, "read", "List keys of variables", query=VariablesQuery, answer=Keys),
+    Endpoint(
+        "GET",
+        f"{_SESSION}/keys",
+        list_keys,
+        "read",
+        "List keys of variables",
+        query=VariablesQuery,
+        answer=VariableKeys,
+    ),
     Endpoint("GET", f"{_SESSION}/variables", get_variables, "read", "Get all variables", answer=Variables),
     Endpoint(
         "PUT",
@@ -565,7 +573,7 @@ ENDPOINTS = (
         "write",
         "Keep a session as it is now",
         query=BeginsQuery,
-        body=NewCheckpoint,
+        body=NewSessionCheckpoint,
         answer=CheckpointMade,
     ),
     Endpoint(

@@ -33,9 +33,8 @@ def chosen(given: str, there: Sequence[ThreadFamily]) -> ThreadFamily | None:
     """
     if not given:
         return there[0] if there else None
-    if given not in texts.FAMILIES:
-        raise invalid(f"There are threads of {', '.join(texts.FAMILIES)}.")
-    return cast(ThreadFamily, given) if given in there else None
+    family = family_of(given)
+    return family if family in there else None
 
 
 def family_of(given: str) -> ThreadFamily:

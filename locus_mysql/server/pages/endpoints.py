@@ -33,14 +33,15 @@ from .threads import threads_page
 from .writing import copy_form, copy_thread, delete, delete_form
 
 
-def pages_router(tokens: Tokens | None, anyone: Caller) -> Router:
+def pages_router(tokens: Tokens | None, anyone: Caller, cookie_key: bytes | None = None) -> Router:
     """All pages, for who has signed in.
 
     Args:
         tokens: The tokens; None: nobody needs one.
         anyone: Who everybody is then.
+        cookie_key: What cookies are signed with; None: one is drawn.
     """
-    sign_ins = SignIns(tokens, anyone)
+    sign_ins = SignIns(tokens, anyone, cookie_key)
     live = Live(sign_ins.authenticate)
     endpoints = [
         Endpoint("GET", "/", threads_page, query=ThreadsQuery),

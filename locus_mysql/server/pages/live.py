@@ -178,7 +178,7 @@ class Live:
             watch = self.watches[tenant] = Watch(services, tenant, self.interval_s)
         watch.viewers[place] += 1
         if watch.task is None:
-            watch.task = asyncio.create_task(watch.run(), name=f"locus-mysql: viewers of {len(self.watches)} tenants")
+            watch.task = asyncio.create_task(watch.run(), name="locus-mysql: viewers")
             watch.task.add_done_callback(lambda _: self._forget(tenant, watch))
         return watch
 

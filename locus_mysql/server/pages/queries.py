@@ -50,6 +50,7 @@ class ThreadQuery(Query):
     namespace: str = ""
     at: str = ""
     find: str = ""
+    words: str = ""
     first: int = 0
     cursor: str = ""
 
@@ -128,8 +129,8 @@ class SessionQuery(Query):
 
 #: Sizes and ages that can be chosen: what stands in the query, what it means, what is shown.
 SIZES = {
-    "10k": (10_000, "10 kB or more"),
-    "100k": (100_000, "100 kB or more"),
+    "10k": (10_000, "10 KB or more"),
+    "100k": (100_000, "100 KB or more"),
     "1m": (1_000_000, "1 MB or more"),
     "10m": (10_000_000, "10 MB or more"),
 }

@@ -124,15 +124,15 @@ def page(request: Request, template: str, status: int = 200, **values: object) -
 
 def explained_as_page(request: Request, problem: Problem, request_id: str) -> Response:
     """What went wrong, for people. Who has not signed in is asked to."""
+    if problem.status == 401 and wants_data(request):
+        return Response(json.dumps({"error": problem.code}), 401, headers=HEADERS, media_type="application/json")
     if problem.status == 401:
         links = Links(request)
         onward = ""
-        if request.method in {"GET", "HEAD"} and not wants_data(request):
+        if request.method in {"GET", "HEAD"}:
             query = request.scope.get("query_string", b"").decode("latin-1")
             onward = links(quote(request.scope["path"].removeprefix(request.scope.get("root_path", ""))))
             onward += f"?{query}" if query else ""
-        if wants_data(request):
-            return Response(json.dumps({"error": problem.code}), 401, headers=HEADERS, media_type="application/json")
         return RedirectResponse(links("/login", next=onward), 303, headers=HEADERS)
     response = page(
         request,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ...errors import InvalidInput
 from ...inspection.records import Hit, Tagged
 from .common import chosen, families_of, inspector_of
 from .queries import MetadataQuery, SearchQuery, as_value
@@ -20,13 +21,27 @@ async def search_page(request: Request) -> Response:
     """``GET /inspect/search``."""
     query: SearchQuery = request.state.query
     there = await families_of(request)
-    family = chosen(query.family, there)
+    family = chosen(query.family, there) if query.family else None
+    asked = [one for one in there if one == family or not query.family]
     words = query.q.strip()
-    found: Sequence[Hit] = ()
-    if family is not None and words:
-        found = await inspector_of(request).search(words, family=family, limit=MOST)
+    found: list[Hit] = []
+    refused: list[str] = []
+    for one in asked if words else ():
+        try:
+            found += await inspector_of(request).search(words, family=one, limit=MOST)
+        except InvalidInput as error:  # its tables have no index, which must not hide what the others have
+            refused.append(str(error))
+    found.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
     return page(
-        request, "search.html", section="search", there=there, family=family, query=query, found=found, most=MOST
+        request,
+        "search.html",
+        section="search",
+        there=there,
+        family=family,
+        query=query,
+        found=found[:MOST],
+        refused=refused,
+        most=MOST,
     )
 
 

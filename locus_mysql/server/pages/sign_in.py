@@ -1,9 +1,9 @@
 """Who looks at the pages: a token is given once, and a signed cookie stands for it from then on.
 
 The cookie holds the token's digest, never the token, and a time at which it ends. The key it is signed with is drawn
-when the service starts and kept nowhere, so a restart signs everybody out. A token that is taken away ends its cookies
-at once, as its digest is looked up with every request. Programs are not let in by it: so nothing that a page of another
-site makes a browser send reaches the API.
+when the service starts and kept nowhere, so a restart signs everybody out; unless a key is given, which several
+processes may share. A token that is taken away ends its cookies at once, as its digest is looked up with every request.
+Programs are not let in by it: so nothing that a page of another site makes a browser send reaches the API.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from ...errors import ConfigError
 from ..callers import Caller
 from ..problems import Problem, invalid
 from ..tokens import Tokens, digest_of
@@ -29,6 +30,9 @@ COOKIE = "locus_mysql_inspector"
 
 #: How long a cookie lasts, in seconds: a working day.
 LASTS_S = 8 * 3600
+
+#: The shortest key that cookies are signed with: as long as what HMAC makes of SHA-256.
+KEY_BYTES = 32
 
 #: Where one may be sent after signing in: a path of this site, and nothing that a browser takes for another one.
 _LOCAL = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")
@@ -57,13 +61,19 @@ class SignIns:
     Args:
         tokens: The tokens; None: nobody needs one.
         anyone: Who everybody is then.
+        key: What cookies are signed with; None: one is drawn.
+
+    Raises:
+        ConfigError: The key is too short.
     """
 
-    def __init__(self, tokens: Tokens | None, anyone: Caller) -> None:
+    def __init__(self, tokens: Tokens | None, anyone: Caller, key: bytes | None = None) -> None:
+        if key is not None and len(key) < KEY_BYTES:
+            raise ConfigError(f"The key of cookies has {len(key)} bytes; it needs {KEY_BYTES} random ones at least.")
         self.tokens = tokens
         self.anyone = anyone
-        self._key = secrets.token_bytes(32)
-        #: Sign-ins that were ended by hand, and when each would have ended.
+        self._key = key or secrets.token_bytes(KEY_BYTES)
+        #: Sign-ins that were ended by hand in this process, and when each would have ended.
         self._ended: dict[str, int] = {}
 
     def begin(self, secret: str) -> str | None:

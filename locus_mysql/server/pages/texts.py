@@ -28,13 +28,13 @@ _HIDDEN = re.compile(
     "\U000e0000-\U000e0fff]"
 )
 
-#: So many of them in a text are told by their names.
+#: So many of them in a text are told by their names; and so many words of a query are marked.
 MOST_MARKS = 200
 
 #: Characters of a JSON value that are written over several lines.
 MOST_PRETTY = 200_000
 
-_UNITS = ("kB", "MB", "GB", "TB")
+_UNITS = ("KB", "MB", "GB", "TB")
 
 _AGES = ((60, "s"), (60, "min"), (24, "h"), (365, "d"))
 
@@ -53,12 +53,17 @@ def _mark(found: re.Match[str]) -> str:
     return f'<span class="hidden-character" title="{name}">{code}</span>'
 
 
+def words_of(query: str) -> list[str]:
+    """The words of a query."""
+    return re.findall(r"\w+", query)
+
+
 def marked(text: str, words: str) -> Markup:
-    """A stored text, in which the words of a query are marked."""
-    wanted = [re.escape(word) for word in re.findall(r"\w+", words)]
+    """A stored text, in which the words of a query are marked, at so many places as hidden characters are told."""
+    wanted = [re.escape(word) for word in words_of(words)]
     if not wanted:
         return shown(text)
-    pieces = re.split(f"({'|'.join(wanted)})", text, flags=re.IGNORECASE)
+    pieces = re.split(f"({'|'.join(wanted)})", text, maxsplit=MOST_MARKS, flags=re.IGNORECASE)
     made = [
         Markup("<mark>{}</mark>").format(shown(piece)) if at % 2 else shown(piece) for at, piece in enumerate(pieces)
     ]

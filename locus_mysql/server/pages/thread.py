@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...inspection.records import CheckpointRow, Message, MessageChange, StateView
+from ...checkpoints.searchable import strings
+from ...inspection.conversation import told_with_calls
+from ...inspection.first_saved import first_saved
+from ...inspection.records import CheckpointRow, Message, MessageChange, StateView, ToolCall
 from ..problems import not_found
+from . import texts
 from .charts import lines_of
 from .common import family_of, inspector_of, thread_of
 from .queries import DifferenceQuery, ThreadQuery, as_time
@@ -21,6 +26,9 @@ from .tree import hits, tree
 
 #: Checkpoints in a timeline, turns in a chart, messages on a page.
 CHECKPOINTS, TURNS, MESSAGES = 100, 100, 200
+
+#: Turns that tell when messages were first saved; of graphs, whose states are read whole for it, as many as in a chart.
+TELLING = 500
 
 #: Characters of a message that are shown at once, and of what is unfolded.
 SHOWN, UNFOLDED = 4_000, 200_000
@@ -40,34 +48,39 @@ class Said:
         at: Its place in the conversation, from 0.
         message: The message.
         answers: Whether it only holds what came of a call that is shown with that call.
+        saved_at: When it was first saved, if that is known.
     """
 
     at: int
     message: Message
     answers: bool = False
+    saved_at: datetime | None = None
 
 
-def conversation(messages: Sequence[Message]) -> list[Said]:
+def conversation(messages: Sequence[Message], saved_at: Mapping[int, datetime]) -> list[Said]:
     """Messages with their places. The result of a call of a tool stands with the call, and not a second time."""
-    answered = {
-        call.call_id
-        for message in messages
-        for call in message.tool_calls
-        if call.call_id is not None and (call.result is not None or call.error is not None)
-    }
-    return [
-        Said(at, message, message.role == "tool" and _call_of(message) in answered)
-        for at, message in enumerate(messages)
-    ]
+    told = told_with_calls(messages)
+    return [Said(at, message, at in told, saved_at.get(at)) for at, message in enumerate(messages)]
 
 
-def _call_of(message: Message) -> object:
-    """The id of the call that a message answers."""
-    found = message.raw.get("tool_call_id") if isinstance(message.raw, dict) else None
-    inner = message.raw.get("kwargs") if isinstance(message.raw, dict) else None
-    if found is None and isinstance(inner, dict):
-        found = inner.get("tool_call_id")
-    return found if isinstance(found, str) else None
+def place_of(said: Sequence[Said], words: str) -> int | None:
+    """Which message a search for words meant: the one with most of them, of several the last; None if none has any."""
+    wanted = set(texts.words_of(words.casefold()))
+    best, most = None, 0
+    for place, one in enumerate(said):
+        told = [one.message.text, *(part for call in one.message.tool_calls for part in _texts_of(call))]
+        held = "\n".join(told).casefold() if wanted else ""
+        count = sum(word in held for word in wanted)
+        if count and count >= most:
+            best, most = place, count
+    return best
+
+
+def _texts_of(call: ToolCall) -> Iterator[str]:
+    """What a call of a tool says."""
+    yield call.name
+    yield from strings(call.arguments)
+    yield from (text for text in (call.result, call.error) if text is not None)
 
 
 async def thread_page(request: Request) -> Response:
@@ -79,12 +92,16 @@ async def thread_page(request: Request) -> Response:
     history = await inspector.history(family, query.thread, limit=CHECKPOINTS, cursor=query.cursor or None)
     state = await wanted_state(request)
     markers = await inspector.changed([(family, query.thread)])
-    turns = await inspector.states(family, query.thread, TURNS)
+    turns = await inspector.states(family, query.thread, TURNS if family == "versions" else TELLING)
     pinned = bool(query.checkpoint or query.at)
 
     def made() -> Response:
-        said = [one for one in conversation(() if state is None else state.messages) if not one.answers]
+        times = {} if state is None else first_saved(state, turns)
+        said = [one for one in conversation(() if state is None else state.messages, times) if not one.answers]
+        hit = place_of(said, query.words)
         first = max(0, len(said) - MESSAGES) if not query.first else max(0, min(query.first - 1, len(said)))
+        if hit is not None and not query.first:
+            first = min(first, hit)
         root = tree({} if state is None else state.state, query.find)
         return page(
             request,
@@ -101,9 +118,11 @@ async def thread_page(request: Request) -> Response:
             before=first,
             after=max(0, len(said) - first - MESSAGES),
             most=MESSAGES,
-            lines=lines_of(turns),
+            lines=lines_of(turns[-TURNS:]),
             root=root,
             hits=hits(root) if query.find else 0,
+            hit=None if hit is None else said[hit].at,
+            words=query.words,
             marker=markers.get((family, query.thread), ""),
             compared=compared(history.items, state),
             shown_characters=SHOWN,

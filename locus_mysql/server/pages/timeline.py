@@ -39,7 +39,7 @@ class Timeline:
     Attributes:
         nodes: Its rows.
         lanes: How many lanes it has.
-        branches: How many ends it has: checkpoints that none continues.
+        branches: How many ends it has, checkpoints that none continues; a graph's subgraphs have one each beside them.
     """
 
     nodes: Sequence[Node]
@@ -78,7 +78,8 @@ def timeline(rows: Sequence[CheckpointRow]) -> Timeline:
                 joining=_all_drawn(joining),
             )
         )
-    return Timeline(nodes, min(len(waiting), LANES), branches)
+    subgraphs = len({row.namespace for row in rows}) - 1
+    return Timeline(nodes, min(len(waiting), LANES), branches - max(subgraphs, 0))
 
 
 def _free(waiting: list[tuple[str, str] | None]) -> int:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -160,5 +160,4 @@ def _states(config: MySQLConfig, family: ThreadFamily) -> StoreOperations:
 
 
 async def _run(request: Request, operation: Operation[T], schema: Schema) -> T:
-    result: Any = await services_of(request).database.asynchronous.run(operation, schema, "validate")
-    return result  # type: ignore[no-any-return]
+    return await services_of(request).database.asynchronous.run(operation, schema, "validate")

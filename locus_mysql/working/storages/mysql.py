@@ -16,6 +16,12 @@ from ..calls import Call, Reply
 from ..operations import WorkingOperations
 
 
+class _Blocking(SyncStore[WorkingOperations]):
+    """The blocking side."""
+
+    _awaited_class = "WorkingMemory"
+
+
 class MySQLStorage:
     """Keeps sessions in MySQL: durable, shared by all processes, one round trip for each call. See `Storage`.
 
@@ -41,7 +47,7 @@ class MySQLStorage:
 
     @cached_property
     def _blocking(self) -> SyncStore[WorkingOperations]:
-        return SyncStore(self._operations, self.database, owned=self._owned)
+        return _Blocking(self._operations, self.database, owned=self._owned)
 
     async def execute(self, call: Call) -> Reply:
         """See `Storage`."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
-import ipaddress
 import secrets
 import socket
 import ssl
@@ -15,15 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 
 from locus_mysql.drivers.interface import ConnectionLost, ServerError
 from locus_mysql.errors import ConfigError
 
+from ..certificates import self_signed
 from ..conftest import MakeConfig
 from ..proxy import WireProxy, without_tls
 from .conftest import Connect
@@ -161,25 +155,7 @@ async def test_a_server_that_asks_for_the_password_in_clear_text_does_not_get_it
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A certificate for 127.0.0.1 that signs itself, with its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a test's server")])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    path = tmp_path_factory.mktemp("certificate") / "server.pem"
-    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    path.write_bytes(private + made.public_bytes(Encoding.PEM))
-    return path
+    return self_signed(tmp_path_factory.mktemp("certificate") / "server.pem")
 
 
 @pytest.mark.parametrize("proposed", ["caching_sha2_password", "mysql_clear_password"])

@@ -21,6 +21,7 @@ from locus_mysql.dialect.versions import VersionDialect
 from locus_mysql.dialect.versions.looking import Asked
 from locus_mysql.errors import InvalidInput
 from locus_mysql.inspection import graphs as looking
+from locus_mysql.inspection.first_saved import first_saved
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.inspection.msgpack import TYPE
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver
@@ -105,6 +106,22 @@ async def test_every_state_of_a_history_is_as_it_was(saver: AsyncMySQLSaver, ins
         assert at.checkpoint.checkpoint_id == row.checkpoint_id
         assert ([message.text for message in view.messages], row.parent_id) == expected[row.checkpoint_id]
     assert await inspector.state("versions", "t", at=rows[-1].created_at - timedelta(seconds=1)) is None
+
+
+async def test_each_message_is_of_the_checkpoint_that_first_had_it(
+    saver: AsyncMySQLSaver, inspector: Inspector
+) -> None:
+    await talk(saver, "t", "one", "two")
+    view = await inspector.state("versions", "t")
+    assert view is not None
+    turns = await inspector.states("versions", "t")
+    times = first_saved(view, turns)
+    for place in range(4):
+        known = await inspector.state("versions", "t", at=times[place])
+        before = await inspector.state("versions", "t", at=times[place] - timedelta(microseconds=1))
+        assert known is not None
+        assert len(known.messages) > place
+        assert before is None or len(before.messages) <= place
 
 
 async def test_pending_writes_tell_what_a_graph_waits_for(saver: AsyncMySQLSaver, inspector: Inspector) -> None:
@@ -318,6 +335,27 @@ async def test_checkpoints_are_found_by_their_metadata(saver: AsyncMySQLSaver, i
     found = await inspector.by_metadata("step", 1, family="versions")
     assert [(one.thread_id, one.checkpoint.metadata["step"]) for one in found] == [("a", 1)]
     assert await inspector.by_metadata("step", "1", family="versions") == []
+
+
+async def test_only_the_newest_checkpoints_of_a_thread_are_looked_through_for_metadata(
+    saver: AsyncMySQLSaver, inspector: Inspector
+) -> None:
+    await talk(saver, "a", *map(str, range(8)))  # each adds three
+    newest = [row.metadata["step"] for row in (await inspector.history("versions", "a")).items]
+    assert len(newest) == 24
+    found = [await inspector.by_metadata("step", step, family="versions") for step in newest]
+    assert [bool(one) for one in found] == [True] * 20 + [False] * 4
+
+
+async def test_times_that_the_server_does_not_know_are_as_good_as_those_that_it_knows(
+    saver: AsyncMySQLSaver, inspector: Inspector
+) -> None:
+    await talk(saver, "a", "Hi")
+    first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+    assert len((await inspector.threads("versions", saved_after=first, saved_before=last)).items) == 1
+    assert (await inspector.threads("versions", saved_before=first)).items == []
+    assert await inspector.state("versions", "a", at=first) is None
+    assert await inspector.state("versions", "a", at=last) is not None
 
 
 async def test_numbers_of_a_conversation_are_told_by_turn(saver: AsyncMySQLSaver, inspector: Inspector) -> None:

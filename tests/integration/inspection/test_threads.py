@@ -13,6 +13,7 @@ from locus.core.state import AgentState
 from locus_mysql import CheckpointStore, MySQLBackend, MySQLCheckpointer
 from locus_mysql.errors import CorruptCheckpoint, InvalidInput, NotFound
 from locus_mysql.inspection import Inspector
+from locus_mysql.inspection.first_saved import first_saved
 from locus_mysql.inspection.records import CheckpointRow
 
 from ..conftest import MakeConfig
@@ -75,6 +76,29 @@ async def test_any_state_is_shown_as_it_was(store: CheckpointStore, inspector: I
     assert await inspector.state("dicts", "t", "nothing") is None
     assert await inspector.state("dicts", "nobody") is None
     assert await inspector.state("dicts", "t", "c1", namespace="inner") is None
+
+
+async def test_each_message_is_of_the_checkpoint_that_first_had_it(
+    store: CheckpointStore, inspector: Inspector
+) -> None:
+    for number in range(1, 30):  # deltas of many others, and some that change no message
+        await store.save("t", {"messages": messages(number - number % 3), "other": [number], "n": number}, f"c{number}")
+    view = await inspector.state("dicts", "t")
+    assert view is not None
+    turns = await inspector.states("dicts", "t")
+    saved_at = {turn.checkpoint_id: turn.created_at for turn in turns}
+    assert first_saved(view, turns) == {at: saved_at[f"c{at // 3 * 3 + 3}"] for at in range(27)}
+    newest = await inspector.states("dicts", "t", limit=5)
+    assert set(first_saved(view, newest)) == {24, 25, 26}
+    await store.load("t", "c12")
+    await store.save("t", {"messages": [*messages(12), "another"], "other": [], "n": 0}, "branch")
+    view = await inspector.state("dicts", "t")
+    assert view is not None
+    turns = await inspector.states("dicts", "t")
+    assert first_saved(view, turns) == {
+        **{at: saved_at[f"c{at // 3 * 3 + 3}"] for at in range(12)},
+        12: view.checkpoint.created_at,
+    }
 
 
 async def test_what_was_known_at_a_time_is_the_newest_state_saved_by_then(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any, TypeAlias
@@ -17,6 +16,7 @@ from locus_mysql import MySQLMemory, SyncMySQLMemory
 from locus_mysql.errors import ConfigError, InvalidInput
 from locus_mysql.memories import nearest
 
+from ...either_side import AnyStore as AnyMemory
 from ..checkpoints.conftest import EACH_WAY, SIDES, raw, side_name, sql  # noqa: F401 - fixtures
 from ..conftest import MakeConfig
 
@@ -48,20 +48,6 @@ class LetterEmbedding(BaseEmbedding):
     async def embed_query(self, query: str) -> EmbeddingResult:
         self.queries.append(query)
         return await self.embed(query)
-
-
-class AnyMemory:
-    def __init__(self, store: Any) -> None:
-        self.store = store
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self.store, name)
-
-        async def call(*args: Any, **options: Any) -> Any:
-            outcome = method(*args, **options)
-            return await outcome if inspect.isawaitable(outcome) else outcome
-
-        return call
 
 
 @pytest.fixture(params=SIDES, ids=side_name)

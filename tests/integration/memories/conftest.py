@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeAlias
 
@@ -10,28 +9,13 @@ import pytest
 
 from locus_mysql import MemoryStore, SyncMemoryStore
 
+from ...either_side import AnyStore as AnyMemories
 from ..checkpoints.conftest import EACH_WAY, SIDES, raw, side_name, sql  # noqa: F401 - fixtures
 from ..conftest import MakeConfig
 
 Make: TypeAlias = Callable[..., Any]
 
 __all__ = ["EACH_WAY", "SIDES", "Make", "side_name"]
-
-
-class AnyMemories:
-    """A store of either side: every method is awaited here."""
-
-    def __init__(self, store: Any) -> None:
-        self.store = store
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self.store, name)
-
-        async def call(*args: Any, **options: Any) -> Any:
-            outcome = method(*args, **options)
-            return await outcome if inspect.isawaitable(outcome) else outcome
-
-        return call
 
 
 @pytest.fixture(params=SIDES, ids=side_name)

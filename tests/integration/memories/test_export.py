@@ -21,6 +21,7 @@ from locus_mysql.memory import Put
 
 from ..conftest import MakeConfig
 from ..drivers_under_test import ASYNC_DRIVERS
+from ..killed_commands import killed
 from ..proxy import WireProxy
 from ..test_cli import dsn_of
 
@@ -185,42 +186,6 @@ def test_a_write_between_looking_and_writing_is_not_lost(
         assert (store.get(("u",), "k"), store.get(("u",), "l")) == ("meanwhile", "from the file")
 
 
-#: Runs a command, and kills its process at the n-th call of a function, half of whose work is done.
-KILLED = """
-import os, signal, sys
-from locus_mysql.commands import line_reader, line_writer, part_file
-from locus_mysql.commands.main import main
-what, at, *arguments = sys.argv[1:]
-calls = 0
-
-def counted(function):
-    def call(*given, **options):
-        global calls
-        calls += 1
-        if calls == int(at):
-            if what == "write":
-                given[0]._file.write(given[1][: len(given[1]) // 2])
-                given[0]._file.flush()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return function(*given, **options)
-    return call
-
-if what == "write":
-    part_file.PartFile.write = counted(part_file.PartFile.write)
-else:
-    line_reader.content_of = counted(line_reader.content_of)
-line_reader.ITEMS_AT_ONCE = line_writer.ITEMS_AT_ONCE = 50
-sys.exit(main(arguments))
-"""
-
-
-def killed(what: str, at: int, *arguments: str) -> int:
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, what, str(at), *arguments], capture_output=True, timeout=DEADLINE_S
-    )
-    return done.returncode
-
-
 @pytest.fixture
 def many(config: MySQLConfig) -> int:
     with SyncMemoryStore(config, dims=2) as store:
@@ -237,7 +202,7 @@ def test_an_export_that_was_killed_goes_on_where_it_stopped(
     whole, file = tmp_path / "whole.jsonl", tmp_path / "memories.jsonl"
     assert main(["memory", "export", str(whole)]) == 0
     for at in (1, 3, 4, 3):
-        assert killed("write", at, "memory", "export", str(file)) == -9
+        assert killed("write", at, "memory", "export", str(file), items=50)
         assert not file.exists()
     assert (tmp_path / "memories.jsonl.part").stat().st_size > 10_000
     assert main(["memory", "export", str(file)]) == 0
@@ -261,7 +226,7 @@ def test_an_import_that_was_killed_is_started_again(many: int, config: MySQLConf
     assert main(["memory", "export", str(file)]) == 0
     before = kept()
     for at in (30, 220, 400):
-        assert killed("parse", at, "memory", "import", str(file), "--prefix", "other_") == -9
+        assert killed("read", at, "memory", "import", str(file), "--prefix", "other_", items=50)
     there = len(kept("other_")["items"])
     assert 0 < there < many
     assert len(kept("other_")["vectors"]) == there
@@ -273,7 +238,7 @@ def test_a_file_of_another_export_and_one_being_written_are_left_alone(
     many: int, config: MySQLConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "memories.jsonl"
-    assert killed("write", 4, "memory", "export", str(file)) == -9
+    assert killed("write", 4, "memory", "export", str(file), items=50)
     part = tmp_path / "memories.jsonl.part"
     before = part.read_bytes()
     assert main(["memory", "export", str(file), "--tenant", "acme"]) == 1
@@ -376,10 +341,13 @@ def test_an_item_that_cannot_be_read_is_named_and_left_out(
 
 @pytest.mark.kept_tables  # none
 def test_an_export_without_tables_says_so(
-    config: MySQLConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    config: MySQLConfig, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    assert main(["memory", "export", str(tmp_path / "memories.jsonl")]) == 1
-    assert "locus_memory_items" in capsys.readouterr().err
+    for file in (str(tmp_path / "memories.jsonl"), "-"):
+        assert main(["memory", "export", file]) == 1
+        told = capsysbinary.readouterr()
+        assert b"locus_memory_items" in told.err
+        assert told.out == b""
 
 
 async def test_items_that_need_more_than_a_packet_together_are_written_apart(own_config: MakeConfig) -> None:

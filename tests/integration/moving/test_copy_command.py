@@ -119,11 +119,11 @@ def test_what_is_wrong_is_said_in_a_sentence_without_passwords(
 #: Runs a command, and kills its process at the n-th transaction, before or after it was carried out.
 KILLED = """
 import os, signal, sys
-from locus_mysql.checkpoints import moving
+from locus_mysql.checkpoints import thread_writer
 from locus_mysql.integrations.locus.copying import copying
 from locus_mysql.commands.main import main
 how, at, *arguments = sys.argv[1:]
-write = moving.ThreadWriter._write_at_once
+write = thread_writer.ThreadWriter._write_at_once
 calls = 0
 
 def counted(self, rows, replaced):
@@ -139,7 +139,7 @@ def counted(self, rows, replaced):
         os.kill(os.getpid(), int(signal.SIGINT))
     return done
 
-moving.ThreadWriter._write_at_once = counted
+thread_writer.ThreadWriter._write_at_once = counted
 copying.WRITTEN_AT_ONCE = 2
 sys.exit(main(arguments))
 """

@@ -235,6 +235,22 @@ async def test_verify_finds_a_planted_difference(files: FileCheckpointer, config
         assert "its metadata is other metadata" in told[1]
 
 
+async def test_verify_names_a_few_that_differ_alike_and_counts_the_others(
+    files: FileCheckpointer, config: MySQLConfig
+) -> None:
+    await save_all(files, "t", conversation(9))
+    async with MySQLCheckpointer(config) as target:
+        await copy_threads(files, target)
+        for path in (files.base_dir / "t").glob("cp-*.json"):
+            content = json.loads(path.read_text())
+            content["metadata"]["place"] = "elsewhere"
+            path.write_text(json.dumps(content))
+        told: list[str] = []
+        report = await copy_threads(files, target, verify=True, tell=told.append)
+    assert (report.differing, len(told)) == (9, 4)
+    assert told[-1] == "6 more checkpoints of thread 't' likewise: its metadata is other metadata."
+
+
 async def test_a_dry_run_writes_nothing_and_makes_nothing(
     files: FileCheckpointer, make_config: MakeConfig, run_sql: Any, tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from locus.memory.backends.adapters import StorageBackendAdapter, mysql_checkpointer, redis_checkpointer
+from locus.memory.backends.adapters import StorageBackendAdapter, redis_checkpointer
 from locus.memory.backends.pg_checkpointer import PgCheckpointer
 from locus.memory.registry import get_checkpointer
 
@@ -20,6 +20,7 @@ from locus_mysql.integrations.locus.copying.built_in_table import BuiltInSource
 from locus_mysql.integrations.locus.copying.keyed import KeyedSource, KeyedTarget
 from locus_mysql.integrations.locus.copying.places import Place, open_source, open_target
 
+from ..built_in import open_built_in
 from ..conftest import MakeConfig
 from ..working.servers import OwnServer
 from .conftest import contents, conversation, kept, save_all
@@ -147,15 +148,7 @@ async def test_the_registry_makes_sides_and_urls_do(redis_server: OwnServer, con
 
 
 async def test_the_built_in_mysql_backend_as_a_target(config: MySQLConfig, make_config: MakeConfig) -> None:
-    (endpoint,) = config.endpoints
-    built_in = mysql_checkpointer(
-        host=endpoint.host,
-        port=endpoint.port,
-        database=config.database,
-        user=config.user,
-        password=config.password.get_secret_value(),
-        table_name="copied",
-    )
+    built_in = open_built_in(config, table_name="copied")
     told: list[str] = []
     back = make_config(tenant="back")
     async with MySQLCheckpointer(config) as source, MySQLCheckpointer(back) as target:

@@ -25,6 +25,7 @@ from locus_mysql.database.exporting import Tally
 from locus_mysql.database.sealing import content_of
 
 from ..conftest import MakeConfig
+from ..killed_commands import killed
 from .conftest import conversation, kept
 
 DEADLINE_S = 240.0
@@ -124,6 +125,53 @@ def test_some_threads_and_times_only(filled: MySQLConfig, tmp_path: Path) -> Non
     assert 0 < len(since) < 10
     assert exported("--since", "2999-01-01") == []
     assert exported("--tenant", "nobody") == []
+
+
+@pytest.mark.kept_tables("agents", "dicts")
+def test_what_was_saved_after_waiting_for_another_writer_is_not_left_out(
+    filled: MySQLConfig, tmp_path: Path, run_sql: Any
+) -> None:
+    file = tmp_path / "threads.jsonl"
+    assert main(["export", str(file), "--family", "dicts"]) == 0
+    last = bare(file)[-2]
+    # A save's two rows have the times of two statements, the second of which had to wait.
+    run_sql(f"UPDATE {filled.database}.locus_store_threads SET updated_at = updated_at - INTERVAL 40 SECOND")
+    assert main(["export", str(file), "--family", "dicts", "--since", last["created_at"]]) == 0
+    assert [line["checkpoint"] for line in bare(file)[1:-1]] == [last["checkpoint"]]
+
+
+@pytest.mark.kept_tables  # none
+def test_an_export_without_tables_writes_nothing(
+    config: MySQLConfig, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    for arguments in (["-"], ["-", "--thread", "t"], [str(tmp_path / "threads.jsonl")]):
+        assert main(["export", *arguments]) == 1
+        told = capsysbinary.readouterr()
+        assert b"locus_threads" in told.err
+        assert told.out == b""
+    assert not (tmp_path / "threads.jsonl").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.kept_tables("dicts")
+def test_an_export_of_other_threads_does_not_go_on_with_this_one(
+    config: MySQLConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with SyncCheckpointStore(config) as store:
+        for place in range(250):
+            store.save("b", {"n": place}, f"c-{place:03}")
+        store.save("a", {"n": 0}, "c")
+    file = tmp_path / "threads.jsonl"
+    export = ["export", str(file), "--family", "dicts"]
+    assert killed("write", 3, *export, "--thread", "b", items=20)
+    for others in ([], ["--thread", "a"], ["--pattern", "b*"], ["--thread", "b", "--since", "2000-01-01"]):
+        capsys.readouterr()
+        assert main([*export, *others]) == 1
+        assert "was left by another export" in capsys.readouterr().err
+    assert main([*export, "--thread", "b"]) == 0
+    assert "Going on with" in capsys.readouterr().err
+    assert {line["thread"] for line in bare(file)[1:-1]} == {"b"}
+    assert len(bare(file)) == 252
 
 
 def bare_all(config: MySQLConfig, tmp_path: Path) -> list[str]:
@@ -271,44 +319,9 @@ def test_a_damaged_row_is_left_out_of_an_export_and_told(
     assert [line["checkpoint"] for line in bare(file)[1:-1]] == ["c-0", "c-2", "c-3"]
 
 
-#: Runs a command, and kills its process at the n-th call of a function, half of whose work is done.
-KILLED = """
-import os, signal, sys
-from locus_mysql.commands import line_reader, line_writer, part_file
-from locus_mysql.checkpoints.exporting import ThreadSource, ThreadTarget
-from locus_mysql.checkpoints.store import StoreOperations
-from locus_mysql.commands.main import main
-what, at, *arguments = sys.argv[1:]
-calls = 0
-
-def counted(function):
-    def call(*given, **options):
-        global calls
-        calls += 1
-        if calls == int(at):
-            if what == "write":
-                given[0]._file.write(given[1][: len(given[1]) // 2])
-                given[0]._file.flush()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return function(*given, **options)
-    return call
-
-if what == "write":
-    part_file.PartFile.write = counted(part_file.PartFile.write)
-else:
-    line_reader.content_of = counted(line_reader.content_of)
-line_reader.ITEMS_AT_ONCE = line_writer.ITEMS_AT_ONCE = 20
-sys.exit(main(arguments))
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.kept_tables("dicts")
 def test_an_export_and_an_import_that_are_killed_are_completed(config: MySQLConfig, tmp_path: Path) -> None:
-    def killed(what: str, at: int, *arguments: str) -> int:
-        script = [sys.executable, "-c", KILLED, what, str(at), *arguments]
-        return subprocess.run(script, capture_output=True, timeout=DEADLINE_S).returncode
-
     with SyncCheckpointStore(config) as store:
         for thread in ("a", "b", "c"):
             for place in range(120):
@@ -316,12 +329,12 @@ def test_an_export_and_an_import_that_are_killed_are_completed(config: MySQLConf
     whole, file, back = tmp_path / "whole.jsonl", tmp_path / "threads.jsonl", tmp_path / "back.jsonl"
     assert main(["export", str(whole), "--family", "dicts"]) == 0
     for at in (1, 3, 2):
-        assert killed("write", at, "export", str(file), "--family", "dicts") == -9
+        assert killed("write", at, "export", str(file), "--family", "dicts", items=20)
         assert not file.exists()
     assert main(["export", str(file), "--family", "dicts"]) == 0
     assert file.read_bytes() == whole.read_bytes()
     for at in (30, 212):
-        assert killed("read", at, "import", str(file), "--tenant", "acme") == -9
+        assert killed("read", at, "import", str(file), "--tenant", "acme", items=20)
     assert main(["import", str(file), "--tenant", "acme"]) == 0
     assert main(["export", str(back), "--family", "dicts", "--tenant", "acme"]) == 0
     assert bare(back) == bare(whole)

@@ -26,7 +26,7 @@ class RawAnswer:
         error = json.loads(self.body)["error"]
         assert set(error) == {"code", "message", "request_id"}
         assert self.headers["content-type"] == "application/json"
-        assert error["request_id"] == self.headers.get("x-request-id")
+        assert error["request_id"] == self.headers["x-request-id"]
         return str(error["code"])
 
 

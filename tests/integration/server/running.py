@@ -10,7 +10,6 @@ from typing import Any
 
 import uvicorn
 
-from locus_mysql.server.limits import Limits
 from locus_mysql.server.running import server_of
 
 #: How long the service may take to start, and to stop.
@@ -18,10 +17,10 @@ WAIT_S = 60.0
 
 
 @contextmanager
-def running(app: Any, limits: Limits | None = None) -> Iterator[str]:
-    """Serve an application on 127.0.0.1 as `serve` does; gives the base of its URLs."""
+def running(app: Any, **options: Any) -> Iterator[str]:
+    """Serve an application on 127.0.0.1 as `serve` does; gives the base of its URLs. The options are Uvicorn's."""
     if hasattr(app.state, "services"):
-        server: uvicorn.Server = server_of(app, limits=limits or Limits(), port=0)
+        server: uvicorn.Server = server_of(app, port=0, **options)
     else:  # one that has the service within
         server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False))
     thread = threading.Thread(target=server.run, daemon=True)
@@ -33,7 +32,7 @@ def running(app: Any, limits: Limits | None = None) -> Iterator[str]:
             assert time.monotonic() < end, "the service took too long to start"
             time.sleep(0.01)
         (listening,) = (socket for one in server.servers for socket in one.sockets)
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        yield f"{'https' if server.config.is_ssl else 'http'}://127.0.0.1:{listening.getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join(WAIT_S)

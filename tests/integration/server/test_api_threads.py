@@ -152,10 +152,17 @@ async def test_any_thread_id_survives_in_a_path(client: httpx.AsyncClient) -> No
 
 
 async def test_what_is_not_there_is_not_found(client: httpx.AsyncClient) -> None:
-    for path in ("/threads/none", "/threads/none/metadata"):
+    for path in ("/threads/none", "/threads/none/metadata", "/threads/none/history"):
         answer = await client.get(path)
         assert (answer.status_code, code(answer)) == (404, "not_found")
-    assert (await client.get("/threads/none/history")).json() == {"checkpoints": [], "cursor": None}
+    assert (await client.get("/threads/none/checkpoints")).json() == {"checkpoints": []}  # as Locus' client expects
+
+
+async def test_a_thread_without_checkpoints_has_a_history_if_it_is_there(client: httpx.AsyncClient) -> None:
+    await save(client, "t", "c", "hello")
+    assert (await client.delete("/threads/t/checkpoints/c")).status_code == 200
+    described, history = await client.get("/threads/t"), await client.get("/threads/t/history")
+    assert described.status_code == history.status_code
 
 
 async def test_vacuum_is_there_only_where_the_service_offers_it(open_client: OpenClient) -> None:
@@ -167,6 +174,16 @@ async def test_vacuum_is_there_only_where_the_service_offers_it(open_client: Ope
     assert "/vacuum" not in (await without.get("/openapi.json")).json()["paths"]
     assert (await offering.post("/vacuum", json={"older_than_days": 1})).json() == {"removed": 0}
     assert "/vacuum" in (await offering.get("/openapi.json")).json()["paths"]
+
+
+async def test_vacuum_removes_idle_threads_whole_and_says_so(open_client: OpenClient) -> None:
+    client = open_client(vacuum=True)
+    await save(client, "t", "one", "a")
+    await save(client, "t", "two", "a", "b")
+    schemas = (await client.get("/openapi.json")).json()["components"]["schemas"]
+    assert "go whole" in schemas["Vacuum"]["properties"]["older_than_days"]["description"]
+    assert (await client.post("/vacuum", json={"older_than_days": 0})).json() == {"removed": 2}
+    assert (await client.get("/threads")).json()["threads"] == []
 
 
 @pytest.mark.parametrize(
@@ -207,7 +224,7 @@ async def test_bad_bodies_are_refused_and_nothing_is_copied(client: httpx.AsyncC
 async def test_reading_makes_no_tables(client: httpx.AsyncClient, run_sql: Any, database: str) -> None:
     assert (await client.get("/threads")).json() == {"threads": [], "cursor": None}
     assert (await client.get("/threads/t")).status_code == 404
-    assert (await client.get("/threads/t/history")).json() == {"checkpoints": [], "cursor": None}
+    assert (await client.get("/threads/t/history")).status_code == 404
     assert (await client.get("/threads/t/metadata")).status_code == 404
     assert (await client.get("/search", params={"q": "hello"})).json() == {"hits": []}
     assert (await client.get("/metadata", params={"key": "k", "value": "v"})).json() == {"checkpoints": []}

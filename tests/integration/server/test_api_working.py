@@ -97,6 +97,7 @@ async def test_a_session_goes_back_to_a_checkpoint_and_forth_again(client: httpx
     assert await done(await client.delete(place)) == {"deleted": True}
     for answer in (await client.delete(place), await client.post(f"{place}/restore")):
         assert (answer.status_code, code(answer)) == (404, "not_found")
+        assert "()" not in answer.json()["error"]["message"]  # nothing of Python
 
 
 async def test_a_session_tells_what_it_holds_and_ends(client: httpx.AsyncClient) -> None:

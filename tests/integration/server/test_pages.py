@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Callable
 from html import unescape
 from html.parser import HTMLParser
+from threading import Event, Semaphore
 from typing import Any
 from urllib.parse import quote
 
@@ -17,8 +19,11 @@ from starlette.routing import Mount
 
 from ci.support_desk import THREAD, fill, fill_the_rest
 from locus_mysql import CheckpointStore, Database, MemoryStore, MySQLBackend
+from locus_mysql.inspection import inspector
+from locus_mysql.inspection.differing import difference
 from locus_mysql.memory import HashingEmbedder
 from locus_mysql.server.application import create_app
+from locus_mysql.server.limits import Limits
 from locus_mysql.server.tokens import Tokens, new_token
 
 from ..conftest import MakeConfig
@@ -173,6 +178,45 @@ async def test_a_state_is_shown_as_it_was(client: httpx.AsyncClient) -> None:
     assert "As it was at" in page.text
     assert "Please refund me instead." not in page.text
     assert '{"item": "Tent Fjell 3", "part": "pole set"}' in page.text
+
+
+@pytest.mark.usefixtures("filled")
+async def test_messages_are_shown_with_the_time_at_which_they_were_first_saved(client: httpx.AsyncClient) -> None:
+    page = told(await client.get(THREAD_PAGE))
+    messages = sum("message" in (attributes.get("class") or "").split() for _, attributes in page.elements)
+    assert messages > 5
+    assert len(re.findall(r"saved \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", page.text)) == messages
+
+
+@pytest.mark.usefixtures("filled")
+async def test_a_search_finds_in_every_kind_and_leads_to_the_message(
+    client: httpx.AsyncClient, make_config: MakeConfig
+) -> None:
+    async with CheckpointStore(make_config()) as store:
+        said = [{"role": "user", "content": f"Turn {number}"} for number in range(300)]
+        said[20]["content"] = "Two TENT poles are cracked."
+        await store.save("plain", {"messages": said})
+
+    async def threads(**query: str) -> dict[str, str]:
+        page = told(await client.get("/inspect/search", params={"q": "tent", **query}))
+        links = [
+            unescape(attributes["href"] or "")
+            for tag, attributes in page.elements
+            if tag == "a" and "data-entry" in attributes
+        ]
+        return {re.search(r"family=(\w+)", link)[1]: link for link in links}  # type: ignore[index]
+
+    found = await threads()
+    assert set(found) == {"agents", "dicts"}
+    assert set(await threads(family="dicts")) == {"dicts"}
+    assert await threads(family="versions") == {}
+    assert found["dicts"].endswith("#hit")
+    page = await client.get(found["dicts"])
+    told(page)
+    assert re.search(r'id="m21">\s*<span id="hit">', page.text)
+    assert "Two <mark>TENT</mark> poles" in page.text
+    page = await client.get((await threads(q="warehouse"))["agents"])
+    assert re.search(r"<details class=\"call\" open>.*?<mark>warehouse</mark>", page.text, re.DOTALL)
 
 
 @pytest.mark.usefixtures("filled")
@@ -450,3 +494,29 @@ async def test_links_lead_below_the_path_that_it_is_mounted_under(make_config: M
                     assert address.startswith(("/memory%20of%20agents/", "#")), (tag, address)
             (thread,) = [link for link in page.links() if "thread=" in link]
             assert "hello" in told(await client.get(thread)).text
+
+
+async def test_few_differences_are_worked_out_at_once_and_others_are_served_meanwhile(
+    open_client: OpenClient, filled: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each waits here, as one of very long conversations would keep its thread."""
+    client = open_client(limits=Limits(request_s=600))
+    at_work = Semaphore(0)
+    goes_on = Event()
+
+    def slowly(*views: Any) -> Any:
+        at_work.release()
+        assert goes_on.wait(120)
+        return difference(*views)
+
+    monkeypatch.setattr(inspector, "difference", slowly)
+    asked = [asyncio.create_task(client.get(PAGES["difference"])) for _ in range(12)]
+    try:
+        for _ in range(inspector.COMPARING.threads):
+            assert await asyncio.to_thread(at_work.acquire, timeout=120)
+        assert (await client.get(THREAD_PAGE)).status_code == 200
+        assert not at_work.acquire(blocking=False)
+    finally:
+        goes_on.set()
+        answers = await asyncio.gather(*asked)
+    assert {answer.status_code for answer in answers} == {200}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -317,17 +318,23 @@ def test_a_thread_that_is_written_shows_it_by_itself(window: Window, site: Site)
         said: list[dict[str, Any]] = [{"role": "user", "content": "first words\n" * 10}]
         call = {"id": "1", "name": "look_up", "arguments": {"id": 1}}
         said.append({"role": "assistant", "content": "", "tool_calls": [call]})
-        store.save("written", {"messages": said})
+        for state in ({}, {"messages": said[:1]}, {"messages": said}):
+            store.save("written", state)
         page.goto(f"{site.base}/inspect/thread?family=dicts&thread=written")
         expect(page.locator("[data-live]")).to_have_text("Live")
         page.locator(".call summary").click()
+        page.locator("input[name=before]").nth(2).check()
 
-        store.save("written", {"messages": [*said, {"role": "user", "content": "words that came later"}]})
+        newest = store.save("written", {"messages": [*said, {"role": "user", "content": "words that came later"}]})
 
         expect(page.locator(".messages")).to_contain_text("words that came later")
-        expect(page.locator(".timeline li")).to_have_count(2)
+        expect(page.locator(".timeline li")).to_have_count(4)
+        expect(page.locator("input[name=before]").nth(3)).to_be_checked()  # what was picked still is
         expect(page.locator(".call[open]")).to_have_count(1)  # what was unfolded still is
         expect(page.locator("#told")).to_have_text("The thread was written to.")
+        for name in ("Download JSON", "Link to this state", "Branch from here"):
+            expect(page.get_by_role("link", name=name)).to_have_attribute("href", re.compile(newest))
+        expect(page.get_by_role("button", name="Copy JSON")).to_have_attribute("data-copy", re.compile(newest))
 
 
 def test_who_signs_in_in_a_browser_is_known_until_signing_out(window: Window, site: Site) -> None:
@@ -416,7 +423,7 @@ def test_without_a_script_everything_works_as_well(window: Window, site: Site) -
     page.get_by_label("Id of the new thread").fill("made without a script")
     page.get_by_role("button", name="Branch").click()
     expect(page.locator("h1")).to_have_text("made without a script")
-    page.get_by_role("link", name="Delete", exact=True).click()
+    page.get_by_role("link", name="Delete thread").click()
     page.get_by_role("button", name="Delete").click()
     expect(page.locator("h1")).to_have_text("Threads")
     expect(page.get_by_role("link", name="made without a script")).to_have_count(0)

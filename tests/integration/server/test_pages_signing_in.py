@@ -115,6 +115,30 @@ async def test_another_service_does_not_take_the_cookie(open_client: OpenClient,
     assert (await other.get("/", headers={"Cookie": f"{COOKIE}={cookie}"})).status_code == 303
 
 
+async def test_services_with_the_same_key_take_each_others_cookies_and_forms(
+    open_client: OpenClient, ann: NewToken
+) -> None:
+    keys = (b"k" * 32, b"k" * 32, b"o" * 32)
+    one, same, other = (open_client(tokens=Tokens(ann.entry), cookie_key=key) for key in keys)
+    cookie = {"Cookie": f"{COOKIE}={cookie_of(await signed_in(one, ann.secret))}"}
+    page = await same.get("/", headers=cookie)
+    assert page.status_code == 200
+    assert (await other.get("/", headers=cookie)).status_code == 303
+    form = {"form_secret": told(page).inputs()["form_secret"]}
+    assert (await one.post("/logout", data=form, headers=cookie)).headers["location"] == "/login"
+
+
+async def test_before_signing_in_nothing_is_said_of_what_may_be_changed(
+    guarded: httpx.AsyncClient, ann: NewToken
+) -> None:
+    for address in ("/login", "/nothing"):
+        response = await guarded.get(address, headers={"Accept": "text/html"})
+        assert "Read-only" not in response.text
+        assert "Changes are allowed" not in response.text
+    await signed_in(guarded, ann.secret)
+    assert "Changes are allowed" in (await guarded.get("/")).text
+
+
 async def test_a_cookie_ends_by_itself(
     guarded: httpx.AsyncClient, ann: NewToken, monkeypatch: pytest.MonkeyPatch
 ) -> None:

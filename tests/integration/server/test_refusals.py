@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import logging
 import socket
 import struct
 from collections.abc import Callable, Iterator
@@ -41,7 +42,7 @@ def config(server_dsn: str, database: str) -> MySQLConfig:
 
 @pytest.fixture(scope="module")
 def url(config: MySQLConfig) -> Iterator[str]:
-    with running(create_app(config, limits=LIMITS), LIMITS) as base:
+    with running(create_app(config, limits=LIMITS)) as base:
         yield base
 
 
@@ -49,7 +50,7 @@ def url(config: MySQLConfig) -> Iterator[str]:
 def hasty_url(config: MySQLConfig) -> Iterator[str]:
     """A service that waits for no body longer than a second."""
     hasty = replace(LIMITS, body_s=1.0)
-    with running(create_app(config, limits=hasty), hasty) as base:
+    with running(create_app(config, limits=hasty)) as base:
         yield base
 
 
@@ -301,12 +302,54 @@ class TestHalfABody:
         with RawClient(url) as other:
             assert other.request("GET", "/health").status == 200
 
+    def test_whose_client_says_that_this_is_all_is_refused(self, beginning: bytes, client: RawClient) -> None:
+        client.send(beginning + state())
+        client.socket.shutdown(socket.SHUT_WR)
+        answer = client.answer()
+        assert (answer.status, answer.code) == (400, "malformed_request")
+        assert client.is_closed()
+
+
+def test_half_a_head_whose_client_says_that_this_is_all_is_refused(client: RawClient) -> None:
+    client.send(b"GET /health HTTP/1.1\r\nHost: HO")
+    client.socket.shutdown(socket.SHUT_WR)
+    answer = client.answer()
+    assert (answer.status, answer.code) == (400, "malformed_request")
+    assert client.is_closed()
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_client_that_says_that_it_sends_nothing_more_is_still_answered(count: int, client: RawClient) -> None:
+    client.send(b"GET /threads/t/checkpoints HTTP/1.1\r\nHost: HOST\r\n\r\n" * count)
+    client.socket.shutdown(socket.SHUT_WR)
+    assert [client.answer().status for _ in range(count)] == [200] * count
+    assert client.is_closed()
+
+
+def test_what_is_no_request_has_an_id_by_which_the_log_has_it(
+    client: RawClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "locus_mysql.requests")
+    client.send(b"no HTTP\r\n\r\n")
+    answer = client.answer()
+    assert (answer.status, answer.code) == (400, "malformed_request")
+    assert f"No request: 400, request {answer.headers['x-request-id']}" in caplog.text
+
+
+def test_the_log_does_not_say_of_a_wrong_verb_that_there_is_no_such_path(
+    client: RawClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "locus_mysql.requests")
+    request_id = client.request("PUT", PATH).headers["x-request-id"]
+    (line,) = [one.getMessage() for one in caplog.records if request_id in one.getMessage()]
+    assert line.startswith("? (no endpoint) 405 in ")
+
 
 class TestAClientThatIsSlowToAsk:
     @pytest.fixture
     def client(self, config: MySQLConfig) -> Iterator[RawClient]:
         limits = replace(LIMITS, head_s=0.5)
-        with running(create_app(config, limits=limits), limits) as base, RawClient(base) as one:
+        with running(create_app(config, limits=limits)) as base, RawClient(base) as one:
             yield one
 
     def test_and_does_not_at_all_is_let_go(self, client: RawClient) -> None:
@@ -400,7 +443,7 @@ def test_without_tokens_only_names_of_this_machine_are_answered(url: str) -> Non
 
 def test_a_client_that_connects_one_time_too_often_is_told(config: MySQLConfig) -> None:
     limits = replace(LIMITS, connections=2)
-    service = running(create_app(config, limits=limits), limits)
+    service = running(create_app(config, limits=limits))
     with service as url, RawClient(url) as one, RawClient(url) as two:
         assert one.request("GET", "/health").status == two.request("GET", "/health").status == 200
         with RawClient(url) as three:

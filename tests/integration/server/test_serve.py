@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -31,8 +32,10 @@ from locus_mysql.commands import main as cli
 from locus_mysql.commands import serving
 from locus_mysql.server.application import create_app
 from locus_mysql.server.limits import Limits
+from locus_mysql.server.sending import PIECE_BYTES
 from locus_mysql.server.tokens import new_token
 
+from ..certificates import self_signed
 from ..conftest import MakeConfig
 from ..connecting import connect
 from ..proxy import WireProxy
@@ -258,6 +261,7 @@ def test_what_cannot_be_served_is_told_before_the_start(
         "--host": ("no such host", "cannot listen"),
         "--tls-cert": (str(tmp_path / "none"), "belong together"),
         "--max-requests": ("0", "requests must be positive"),
+        "--max-body-bytes": ("-1", "body_bytes must be positive"),
     }
     for option, (value, told) in wrong.items():
         assert cli.main(["serve", "--dsn", dsn, "--port", "0", option, value]) == 1, option
@@ -291,6 +295,35 @@ def test_a_file_of_tokens_that_others_may_write_is_told_of(
         assert ("chmod go-w" in capsys.readouterr().err) == is_told
 
 
+def test_a_tenant_beside_tokens_is_refused_as_each_names_its_own(
+    dsn: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "tokens.toml"
+    file.write_text(new_token("ann", "acme", "read").entry)
+    assert cli.main(["serve", "--dsn", dsn, "--port", "0", "--tokens", str(file), "--tenant", "acme"]) == 1
+    assert "--tenant would mean nothing" in capsys.readouterr().err
+
+
+def test_a_key_of_cookies_that_is_short_or_that_others_may_read_is_told_of(
+    dsn: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tokens, key = tmp_path / "tokens.toml", tmp_path / "cookie.key"
+    tokens.write_text(new_token("ann", "acme", "read").entry)
+    serve = ["serve", "--dsn", dsn, "--port", "0", "--tokens", str(tokens)]
+    assert cli.main([*serve, "--cookie-key", str(key)]) == 1
+    assert f"--cookie-key {key}: No such file" in capsys.readouterr().err
+    key.write_text("x" * 31 + "\n")
+    for mode, is_told in ((0o644, True), (0o600, False)):
+        key.chmod(mode)
+        assert cli.main([*serve, "--cookie-key", str(key)]) == 1
+        told = capsys.readouterr().err
+        assert "has 31 bytes" in told
+        assert ("chmod go-r" in told) == is_told
+    monkeypatch.setenv(serving.COOKIE_KEY_VARIABLE, "short")
+    assert cli.main(serve) == 1
+    assert "has 5 bytes" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_the_root_path_may_be_given_with_slashes_or_without(dsn: str) -> None:
     for given in ("memory", "/memory/"):
@@ -299,13 +332,12 @@ def test_the_root_path_may_be_given_with_slashes_or_without(dsn: str) -> None:
             assert service.stop(signal.SIGTERM) == 0
 
 
-@pytest.mark.parametrize("command", [["serve"], ["token", "ann"]])
-def test_without_the_extra_the_commands_say_which(
-    command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_without_the_extra_the_command_says_which(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find = serving.find_spec
     monkeypatch.setattr(serving, "find_spec", lambda name: None if name == "uvicorn" else find(name))
-    assert cli.main(command) == 1
+    assert cli.main(["serve"]) == 1
     assert "pip install 'locus-mysql[server]'" in capsys.readouterr().err
 
 
@@ -338,7 +370,7 @@ def test_it_starts_while_the_database_is_away(make_config: MakeConfig) -> None:
         nobody.bind(("127.0.0.1", 0))
         config = make_config(host="127.0.0.1", port=nobody.getsockname()[1])
         with serving_at(dsn_of(config) + "?retry_deadline_s=0") as service:
-            assert "The database does not answer" in service.told
+            assert f"MySQL at 127.0.0.1:{config.port} does not answer" in service.told
             assert httpx.get(service.url + "/health", timeout=PATIENCE_S).status_code == 503
             assert service.stop() == 0
 
@@ -347,7 +379,7 @@ async def test_what_takes_too_long_is_given_up_and_may_be_repeated(make_config: 
     config = make_config()
     limits = Limits(request_s=0.5)
     with (
-        running(create_app(config, limits=limits), limits) as url,
+        running(create_app(config, limits=limits)) as url,
         RawClient(url) as client,
         connect(config, config.database, autocommit=False) as locking,
     ):
@@ -368,7 +400,7 @@ async def test_one_request_too_many_at_once_is_told_to_come_back(make_config: Ma
     config = make_config()
     limits = Limits(requests=2)  # of which one caller may have one
     with (
-        running(create_app(config, limits=limits), limits) as url,
+        running(create_app(config, limits=limits)) as url,
         RawClient(url) as client,
         RawClient(url) as other,
         connect(config, config.database, autocommit=False) as locking,
@@ -429,3 +461,46 @@ async def test_options_of_a_store_may_stand_beside_a_database(
     tables = {name for (name,) in run_sql(f"SHOW TABLES FROM {database}")}
     assert {"other_checkpoints", "other_working_entries"} <= tables
     assert run_sql(f"SELECT tenant FROM {database}.other_threads") == (("acme",),)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for 127.0.0.1 with its key."""
+    return self_signed(tmp_path_factory.mktemp("certificate") / "service.pem")
+
+
+@pytest.mark.slow
+def test_over_tls_it_serves_programs_and_pages(make_config: MakeConfig, certificate: Path, tmp_path: Path) -> None:
+    made = new_token("ann", "acme", "write")
+    tokens = tmp_path / "tokens.toml"
+    tokens.write_text(made.entry)
+    trusted = ssl.create_default_context(cafile=str(certificate))
+    files = ["--tls-cert", str(certificate), "--tls-key", str(certificate), "--tokens", str(tokens)]
+    with serving_at(dsn_of(make_config()), *files) as service:
+        assert service.url.startswith("https://")
+        with httpx.Client(base_url=service.url, verify=trusted, timeout=PATIENCE_S) as client:
+            headers = {"Authorization": f"Bearer {made.secret}"}
+            body = {"checkpoint_id": "c", "state": {"messages": [], "note": "x" * 2 * PIECE_BYTES}}
+            assert client.post(PATH, json=body, headers=headers).status_code == 200
+            assert client.get(PATH + "/c", headers=headers).json()["state"] == body["state"]
+            signed_in = client.post("/login", data={"token": made.secret})
+            assert "secure" in signed_in.headers["set-cookie"].lower()
+            assert client.get("/").status_code == 200
+        with RawClient(service.url) as plain:
+            plain.send(b"GET /health HTTP/1.1\r\nHost: HOST\r\n\r\n")
+            assert plain.is_closed()
+        assert httpx.get(service.url + "/health", verify=trusted, timeout=PATIENCE_S).status_code == 200
+        assert service.stop() == 0
+        assert "Traceback" not in service.told
+
+
+def test_a_certificate_that_cannot_be_used_is_told_before_the_start(
+    make_config: MakeConfig, certificate: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = self_signed(tmp_path / "other.pem")
+    wrong = tmp_path / "wrong.pem"
+    wrong.write_text("nothing of that kind")
+    serve = ["serve", "--dsn", dsn_of(make_config()), "--port", "0", "--tls-cert", str(certificate), "--tls-key"]
+    for key in (tmp_path / "none", wrong, other):
+        assert cli.main([*serve, str(key)]) == 1
+        assert f"--tls-key {key} cannot be used: " in capsys.readouterr().err

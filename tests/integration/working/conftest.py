@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -14,27 +13,12 @@ from locus_mysql.working.storages.interface import Storage
 from locus_mysql.working.storages.mysql import MySQLStorage
 from locus_mysql.working.storages.redis import RedisStorage
 
+from ...either_side import AnyStore as AnyMemory
 from ..checkpoints.conftest import SIDES, side_name
 from ..conftest import MakeConfig
 from .servers import OwnServer, make_cluster
 
 Open: TypeAlias = Callable[..., Any]
-
-
-class AnyMemory:
-    """A working memory of either side: every method is awaited here."""
-
-    def __init__(self, memory: Any) -> None:
-        self.memory = memory
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self.memory, name)
-
-        async def call(*args: Any, **options: Any) -> Any:
-            outcome = method(*args, **options)
-            return await outcome if inspect.isawaitable(outcome) else outcome
-
-        return call
 
 
 @pytest.fixture(params=SIDES, ids=side_name)

@@ -133,7 +133,7 @@ async def test_a_repeat_does_not_overwrite_what_was_written_since(
     def wait_after(self: Any, error: Any) -> float:
         if not wrote:
             wrote.append(1)
-            config = near.memory.storage.config.model_copy(update={"driver": "pymysql"})
+            config = near.store.storage.config.model_copy(update={"driver": "pymysql"})
             with SyncWorkingMemory("far", config) as other:
                 other.set("key", "later")
         return original(self, error)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_mysql.commands.looking.harmless import cut, harmless, harmless_json, harmless_line
+from locus_mysql.commands.harmless import cut, harmless, harmless_json, harmless_line
 from locus_mysql.commands.looking.screen import Column, Said, Screen, json_text, write_json
 
 #: Texts of any characters, with those that do something to terminals more often than by chance.

@@ -186,14 +186,14 @@ def test_a_batch_that_waited_long_but_never_failed_is_sent() -> None:
 def test_the_log_tells_of_repetitions_and_of_conflicts(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "locus_mysql")
+    caplog.set_level(logging.DEBUG, "locus_mysql")
     monkeypatch.setattr("random.uniform", lambda least, most: most)
     Retry(config(), reached_before=True).wait_after(LOST)
     with pytest.raises(Outdated):
         Retry(config(), reached_before=True).wait_after(GUARD)
-    assert [record.getMessage() for record in caplog.records] == [
-        "A batch is sent again in 20 ms: Lost connection during query.",
-        "Another writer was faster: error 3141. The call goes on from what that one wrote.",
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("INFO", "A batch is sent again in 20 ms: Lost connection during query."),
+        ("DEBUG", "A batch was undone, as something is not as it supposed: error 3141."),
     ]
 
 

@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from locus.core.messages import Message, Role, ToolCall, ToolResult
 from locus.core.state import AgentState, ToolExecution
 
-from locus_mysql.inspection.conversation import messages_of, place_of_messages
+from locus_mysql.inspection.conversation import messages_of, place_of_messages, told_with_calls
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -149,6 +149,18 @@ def test_a_result_belongs_to_the_last_call_before_it_as_models_use_ids_again() -
     assert [call.result for message in found for call in message.tool_calls] == ["first", "second"]
 
 
+@pytest.mark.parametrize("dump", [messages_to_dict, lambda given: [dumpd(one) for one in given], None])
+def test_what_came_of_a_call_is_known_to_be_told_with_it_however_it_was_dumped(dump: Any) -> None:
+    given = [
+        AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": "c"}]),
+        ToolMessage("42", tool_call_id="c"),
+        ToolMessage("43", tool_call_id="unknown"),
+        HumanMessage("Well."),
+    ]
+    found = messages_of({"messages": dump(given) if dump else [one.model_dump() for one in given]})
+    assert told_with_calls(found) == {1}
+
+
 def test_what_is_no_message_is_shown_among_messages() -> None:
     found = messages_of({"messages": [{"role": "user", "content": "hi"}, "a text", {"x": 1}, 7]})
     assert [(message.role, message.text) for message in found] == [
@@ -170,7 +182,9 @@ def test_a_stamp_that_is_no_time_is_none(stamp: Any) -> None:
 
 @given(st.dictionaries(st.sampled_from(["messages", "history", "tool_executions"]), MESSAGE_LIKE | JSON))
 def test_no_json_whatever_makes_it_fail(state: dict[str, Any]) -> None:
-    for message in messages_of(state):
+    found = messages_of(state)
+    assert len(told_with_calls(found)) <= len(found)
+    for message in found:
         assert isinstance(message.role, str)
         assert isinstance(message.text, str)
 

@@ -13,7 +13,7 @@ from locus.memory.backends.memory import MemoryCheckpointer
 
 from locus_mysql.errors import UsageError
 from locus_mysql.integrations.locus.copying.checkpointers import read_about, time_of
-from locus_mysql.integrations.locus.copying.places import Place, hide
+from locus_mysql.integrations.locus.copying.places import Place, hide, what_to_install
 
 
 class KeyValue:
@@ -118,3 +118,8 @@ def test_a_password_that_should_have_been_percent_encoded_is_not_shown(name: str
 
     assert "pa" not in told
     assert "word" not in told
+
+
+def test_what_is_missing_is_named_as_it_is_installed() -> None:
+    said = ImportError("RedisBackend requires the 'redis' package. Install with: pip install locus[redis]")
+    assert what_to_install(said).endswith("Install with: pip install 'locus-sdk[redis]'")

@@ -22,11 +22,12 @@ def test_a_line_tells_how_long_the_rest_may_take() -> None:
 def test_where_nobody_watches_a_line_comes_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    times = iter([0.0, 1.0, 6.0, 7.0, 11.5])
+    times = iter([0.0, 1.0, 6.0, 7.0, 11.5, 100.0])
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
     with Progress() as shown:
         for done in range(4):
             shown.advance(done, 10, "some")
+        shown.advance(10, 10, "all")
         shown.tell("[bold]a sentence[/bold]")
     assert capsys.readouterr().err.splitlines() == [
         "1 of about 10 threads, some, about 54 s left …",
@@ -40,12 +41,12 @@ def test_a_report_tells_what_was_done_and_what_was_not() -> None:
     assert str(report) == "1 thread: 2 checkpoints copied."
     assert report.complete
     report = CopyReport(
-        threads=1_200, copied=0, present=3, left_out=1, left_alone=1, failed=2, missing=1, verified=3, differing=1
+        threads=1_200, copied=0, present=4_500, left_out=1, left_alone=1, failed=2, missing=1, verified=3, differing=1
     )
     report.not_given |= {"metadata", "ids"}
     report.not_kept |= {"times"}
     assert str(report).splitlines() == [
-        "1,200 threads: 0 checkpoints copied, 3 there already, 1 left out, 3 the same on both sides, "
+        "1,200 threads: 0 checkpoints copied, 4,500 there already, 1 left out, 3 the same on both sides, "
         "1 not the same on both sides, 1 thread left alone, 2 threads failed, "
         "1 thread without checkpoints in the source.",
         "The source does not give ids.",

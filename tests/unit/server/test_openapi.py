@@ -68,6 +68,13 @@ def test_whatever_it_refers_to_is_there() -> None:
             part = part[name]
 
 
+def test_models_have_names_of_their_own_by_which_clients_are_generated() -> None:
+    """Generators name classes by titles, and leave out what has the title of something else."""
+    schemas = described()["components"]["schemas"]
+    assert [name for name in schemas if not re.fullmatch(r"[A-Za-z]+", name)] == []
+    assert {name: schema.get("title", name) for name, schema in schemas.items()} == {name: name for name in schemas}
+
+
 def test_every_name_in_a_path_is_described_and_bounded() -> None:
     for _, path, operation in operations(described()):
         named = {one["name"]: one for one in operation["parameters"] if one["in"] == "path"}

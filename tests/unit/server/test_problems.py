@@ -90,3 +90,10 @@ def test_no_caller_gets_more_than_half_and_all_is_given_back() -> None:
 def test_a_limit_of_nothing_is_refused(name: str) -> None:
     with pytest.raises(errors.ConfigError, match=name):
         Limits(**{name: 0})
+
+
+def test_a_body_that_one_caller_could_never_send_is_no_limit() -> None:
+    """One caller may have half of what all bodies together may take."""
+    assert Limits(body_bytes=10, bodies_bytes=20)
+    with pytest.raises(errors.ConfigError, match="twice body_bytes"):
+        Limits(body_bytes=11, bodies_bytes=20)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from locus_mysql import server
+from locus_mysql import Database, server
+from locus_mysql.errors import ConfigError
 from locus_mysql.server.application import create_app
 from locus_mysql.server.bodies import parsed
 from locus_mysql.server.problems import Problem
@@ -16,6 +20,7 @@ class Asked(BaseModel):
 
     query: str = ""
     limit: int = 1
+    filter: dict[str, int] = {}
 
 
 def test_the_application_is_had_from_the_package() -> None:
@@ -25,6 +30,42 @@ def test_the_application_is_had_from_the_package() -> None:
         _ = server.create
 
 
+@pytest.mark.parametrize("library", server.LIBRARIES)
+def test_without_the_extra_it_is_said_which_and_tokens_can_be_made_all_the_same(library: str) -> None:
+    code = (
+        f"import sys; sys.modules[{library!r}] = None\n"
+        "from locus_mysql.errors import SetupError\n"
+        "from locus_mysql.server import Limits, Tokens, new_token\n"
+        "Tokens(new_token('ann', 'acme', 'read').entry)\n"
+        "try: from locus_mysql.server import create_app\n"
+        "except SetupError as error: print(error)\n"
+        "else: print('none is needed')\n"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    if library == "uvicorn":  # any server can serve the application
+        assert told == "none is needed\n"
+    else:
+        assert (
+            told
+            == f"The HTTP service needs {library}, which is not installed. Run pip install 'locus-mysql[server]'.\n"
+        )
+
+
+def test_a_tenant_beside_tokens_that_name_theirs_is_refused() -> None:
+    known = server.Tokens(server.new_token("ann", "acme", "read").entry)
+    with Database("mysql://root@localhost/nowhere", driver="pymysql") as database:
+        with pytest.raises(ConfigError, match="Each token names its tenant"):
+            create_app(database, tokens=known, tenant="other")
+        with pytest.raises(ConfigError, match="has 31 bytes"):
+            create_app(database, tokens=known, cookie_key=b"x" * 31)
+
+
 def test_an_unknown_field_is_answered_with_those_that_are_known() -> None:
-    with pytest.raises(Problem, match=r"The body, qery: .*Known are: limit, query\."):
+    with pytest.raises(Problem, match=r"The body, qery: .*Known are: filter, limit, query\."):
         parsed(Asked, {"qery": "x"}, "The body")
+
+
+@pytest.mark.parametrize("given", [[], "x", {"filter": []}])
+def test_what_is_no_object_is_answered_without_names_of_python(given: object) -> None:
+    with pytest.raises(Problem, match=r"^The body(, filter)?: Input should be an object\.$"):
+        parsed(Asked, given, "The body")

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
 import socket
+
+import pytest
+import uvicorn
+from locus.memory.backends import HTTPCheckpointer
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from locus_mysql import Database
 from locus_mysql.server.application import create_app
 from locus_mysql.server.limits import Limits
-from locus_mysql.server.running import bind, server_of
+from locus_mysql.server.listening import Connection
+from locus_mysql.server.running import Server, bind, server_of
 
 #: For how long httpx, and so Locus' client, uses an idle connection again, in seconds.
 HTTPX_KEEPALIVE_EXPIRY_S = 5
+
+
+def test_a_request_is_given_up_before_locus_client_gives_up() -> None:
+    assert Limits().request_s < inspect.signature(HTTPCheckpointer).parameters["timeout"].default
 
 
 def test_answers_are_sent_without_waiting_for_acknowledgements() -> None:
@@ -21,5 +32,13 @@ def test_answers_are_sent_without_waiting_for_acknowledgements() -> None:
 
 def test_an_idle_connection_is_kept_for_longer_than_clients_use_it_again() -> None:
     with Database("mysql://root@localhost/nowhere", driver="pymysql") as database:
-        server = server_of(create_app(database), limits=Limits())
+        server = server_of(create_app(database))
     assert HTTPX_KEEPALIVE_EXPIRY_S < server.config.timeout_keep_alive < Limits().head_s
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(Connection, H11Protocol), (Server, uvicorn.Server)])
+def test_what_is_overridden_of_uvicorn_is_there(ours: type, theirs: type) -> None:
+    """Else it would never be called, and limits of ours would hold no more."""
+    overridden = {name for name, value in vars(ours).items() if callable(value) and not name.startswith("_")}
+    assert len(overridden) > 2
+    assert overridden <= {*dir(theirs)}

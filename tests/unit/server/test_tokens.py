@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from locus_mysql.errors import ConfigError
+from locus_mysql.server import tokens
 from locus_mysql.server.authentication import secret_of
 from locus_mysql.server.callers import Caller
 from locus_mysql.server.tokens import Tokens, digest_of, new_token
@@ -19,11 +22,11 @@ ENTRY = f'[[token]]\nname = "a"\ntenant = "t"\naccess = "read"\nsha256 = "{DIGES
 
 def test_a_made_token_is_found_by_itself_only_and_its_entry_holds_its_digest_only() -> None:
     one, two = new_token("a", "acme", "write"), new_token("b", "acme", "read")
-    tokens = Tokens(one.entry + two.entry)
-    assert tokens.find(one.secret) == Caller("a", "acme", may_write=True)
-    assert tokens.find(two.secret) == Caller("b", "acme", may_write=False)
-    assert tokens.find(one.secret[:-1]) is None
-    assert tokens.find(digest_of(one.secret)) is None
+    known = Tokens(one.entry + two.entry)
+    assert known.find(one.secret) == Caller("a", "acme", may_write=True)
+    assert known.find(two.secret) == Caller("b", "acme", may_write=False)
+    assert known.find(one.secret[:-1]) is None
+    assert known.find(digest_of(one.secret)) is None
     assert one.secret not in one.entry
     assert tomllib.loads(one.entry)["token"][0]["sha256"] == hashlib.sha256(one.secret.encode()).hexdigest()
 
@@ -45,8 +48,8 @@ def test_a_name_or_tenant_that_could_break_a_log_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "token"),
-        ("token = []", "there are none"),
+        ("", "no tokens"),
+        ("token = []", "no tokens"),
         ("[[token]", "not TOML"),
         ("SECRET", "not TOML"),
         (ENTRY + ENTRY, "twice"),
@@ -63,6 +66,49 @@ def test_what_is_no_list_of_tokens_is_refused_without_being_repeated(text: str, 
     with pytest.raises(ConfigError, match=told) as refused:
         Tokens(text)
     assert "SECRET" not in str(refused.value)
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Path:
+    """A file of the token ENTRY, at which is looked whenever a token is looked up."""
+    monkeypatch.setattr(tokens, "LOOK_S", 0.0)
+    caplog.set_level(logging.INFO, "locus_mysql.tokens")
+    path = tmp_path / "tokens.toml"
+    path.write_text(ENTRY)
+    return path
+
+
+@pytest.mark.parametrize("emptied", ["", "# none\n", "token = []"])
+def test_a_file_that_is_emptied_takes_all_tokens_away(
+    emptied: str, file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    known = Tokens(path=file)
+    assert known.of_digest(DIGEST) == Caller("a", "t", may_write=False)
+    file.write_text(emptied)
+    assert known.of_digest(DIGEST) is None
+    file.write_text(ENTRY)
+    assert known.of_digest(DIGEST) is not None
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+
+
+@pytest.mark.parametrize(
+    "spoil", [Path.unlink, lambda path: path.write_text("[[token]"), lambda path: path.write_bytes(b"\xff")]
+)
+def test_a_file_that_cannot_be_read_takes_none_away_and_it_is_told_loudly_but_not_each_time(
+    spoil: Callable[[Path], object], file: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = Tokens(path=file)
+    spoil(file)
+    for _ in range(3):
+        assert known.of_digest(DIGEST) is not None
+    (told,) = caplog.records
+    assert told.levelname == "ERROR"
+    assert "stay in force" in told.getMessage()
+    monkeypatch.setattr(tokens, "TOLD_AGAIN_S", 0.0)
+    assert known.of_digest(DIGEST) is not None
+    assert len(caplog.records) == 2
+    file.write_text(ENTRY.replace(DIGEST, "cd" * 32))
+    assert known.of_digest(DIGEST) is None
 
 
 def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None:
@@ -82,7 +128,7 @@ def test_every_entry_is_compared_whichever_is_meant(monkeypatch: pytest.MonkeyPa
     import hmac
 
     made = [new_token(str(number), "t", "read") for number in range(5)]
-    tokens = Tokens("".join(one.entry for one in made))
+    known = Tokens("".join(one.entry for one in made))
     compared: list[str] = []
     whole = hmac.compare_digest
 
@@ -93,7 +139,7 @@ def test_every_entry_is_compared_whichever_is_meant(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(hmac, "compare_digest", counted)
     for secret in [made[0].secret, made[4].secret, "none"]:
         compared.clear()
-        tokens.find(secret)
+        known.find(secret)
         assert len(compared) == 5
 
 

@@ -381,6 +381,26 @@ def test_without_a_fallback_calls_are_refused_at_once(side: Side) -> None:
     assert side.do(ReadNotes()) == [b"1"]
 
 
+@pytest.mark.parametrize("error", [Unavailable("."), TimeoutError(), ConnectionResetError()])
+def test_without_a_fallback_every_outage_is_told_as_one(side: Side, error: Exception) -> None:
+    side.storage = side.make(side.primary, None)
+    side.primary.error = lambda: error
+    side.goes()
+    with pytest.raises(Unavailable):
+        side.do(Append(b"1"))
+    assert side.storage.degraded
+
+
+def test_without_a_fallback_a_primary_that_hangs_is_unavailable(side: Side) -> None:
+    side.storage = side.make(side.primary, None, timeout_s=0.05)
+    side.primary.hanging = True
+    try:
+        with pytest.raises(Unavailable, match=r"timeout_s is 0\.05.*not known"):
+            side.do(Append(b"1"))
+    finally:
+        side.primary.hangs.set()
+
+
 @pytest.mark.parametrize("error", [Unavailable("."), TimeoutError(), ConnectionResetError(), ReadOnlyServer(".")])
 def test_storages_are_away_in_several_ways(side: Side, error: Exception) -> None:
     side.goes()

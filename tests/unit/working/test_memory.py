@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -13,25 +12,11 @@ from pydantic import BaseModel, SecretStr
 
 from locus_mysql import MySQLConfig
 from locus_mysql.errors import CapacityExceeded, ConfigError, CorruptCheckpoint, InvalidInput, NotFound, Unavailable
-from locus_mysql.working import MISSING, InMemoryStorage, SyncWorkingMemory, TaskState, WorkingMemory
+from locus_mysql.working import MISSING, InMemoryStorage, SyncWorkingMemory, TaskState, WorkingMemory, procedures
 from locus_mysql.working.calls import Address, Call, Limits, Write, WriteTask
 from locus_mysql.working.values import variable
 
-
-class AnyMemory:
-    """A working memory of either side: every method is awaited here."""
-
-    def __init__(self, memory: Any) -> None:
-        self.memory = memory
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self.memory, name)
-
-        async def call(*args: Any, **options: Any) -> Any:
-            outcome = method(*args, **options)
-            return await outcome if inspect.isawaitable(outcome) else outcome
-
-        return call
+from ...either_side import AnyStore as AnyMemory
 
 
 class Clock:
@@ -196,6 +181,8 @@ async def test_other_misuse_is_refused_with_advice(memory: AnyMemory) -> None:
         (memory.set_many([("k", 1)]), "dict"),
         (memory.get_many("abc"), "list"),
         (memory.list_keys(1), "pattern"),
+        (memory.get_as(dict, "k"), "pydantic models"),
+        (memory.get_as(list[Seat], "k"), "pydantic models"),
         (memory.create_checkpoint("x" * 1_001), "1000"),
         (memory.create_checkpoint(1), "label"),
         (memory.restore_checkpoint(""), "Checkpoint id"),
@@ -203,7 +190,7 @@ async def test_other_misuse_is_refused_with_advice(memory: AnyMemory) -> None:
     ):
         with pytest.raises(InvalidInput, match=words):
             await call
-    with pytest.raises(NotFound, match="list_checkpoints"):
+    with pytest.raises(NotFound, match="list of checkpoints"):
         await memory.restore_checkpoint("none")
     assert (await memory.stats()).keys == 0
 
@@ -226,6 +213,31 @@ def test_options_that_cannot_be_are_refused(options: dict[str, Any], storage: In
     (name,) = options
     with pytest.raises(ConfigError, match=name):
         WorkingMemory("session", storage, **options)
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["mysql://user:password@localhost/app", "redis://localhost/0", InMemoryStorage()],
+    ids=["mysql", "redis", "storage"],
+)
+@pytest.mark.parametrize("kind", [WorkingMemory, SyncWorkingMemory])
+def test_an_option_that_there_is_not_is_answered_with_those_that_there_are(kind: Any, where: Any) -> None:
+    for begin in (
+        lambda: kind("session", where, max_key=5),
+        lambda: kind.open(where, session_id="session", max_key=5),
+    ):
+        with pytest.raises(ConfigError, match="max_key: there is no such option") as told:
+            begin()
+        for name in (
+            "session_ttl_seconds",
+            "end_on_exit",
+            "max_keys",
+            "max_checkpoints",
+            "on_full",
+            "tenant",
+            "driver",
+        ):
+            assert name in str(told.value)
 
 
 def test_a_session_needs_an_id_and_a_time_above_zero(storage: InMemoryStorage) -> None:
@@ -252,6 +264,11 @@ def test_where_it_is_kept_may_be_said_in_several_ways(storage: InMemoryStorage) 
         assert "password" not in repr(memory)
         assert "session" in repr(memory)
     assert WorkingMemory("session", storage).tenant == "default"
+
+
+def test_a_driver_without_a_blocking_side_is_told_with_what_to_use() -> None:
+    with pytest.raises(ConfigError, match=r"no synchronous side.* or WorkingMemory"):
+        SyncWorkingMemory("session", "mysql://user:password@localhost/app", driver="asyncmy").get("key")
 
 
 async def test_a_session_is_ended_only_if_asked(storage: InMemoryStorage) -> None:
@@ -474,15 +491,34 @@ async def test_a_change_of_the_task_state_that_fails_changes_nothing(memory: Any
     assert await memory.get_task_state() == before
 
 
-async def test_a_change_of_the_task_state_is_given_up_when_others_never_rest(
+async def test_a_change_of_the_task_state_comes_through_when_others_hardly_rest(
     memory: AnyMemory, storage: InMemoryStorage
 ) -> None:
+    others = SyncWorkingMemory("session", storage)
+    tries = 0
+
+    def change(task: TaskState | None) -> TaskState:
+        nonlocal tries
+        tries += 1
+        if tries < 100:
+            others.increment("n")
+        return TaskState(task_id="t")
+
+    await memory.update_task_state(change)
+    assert await memory.get_task_state() is not None
+    assert tries == 100
+
+
+async def test_a_change_of_the_task_state_is_given_up_when_others_never_rest(
+    memory: AnyMemory, storage: InMemoryStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(procedures, "TRYING_S", 0.2)
     others = SyncWorkingMemory("session", storage)
 
     def change(task: TaskState | None) -> TaskState:
         others.increment("n")
         return TaskState(task_id="t")
 
-    with pytest.raises(Unavailable, match="Nothing was changed"):
+    with pytest.raises(Unavailable, match=r"for 0\.2 s. Nothing was changed"):
         await memory.update_task_state(change)
     assert await memory.get_task_state() is None

@@ -20,13 +20,9 @@ ALL = 1_000_000
 
 NO_METADATA = "metadata"
 NO_TIMES = "the times of checkpoints"
-ONE_PAGE = "threads beyond the first 1,000, or checkpoints of a thread beyond about 500, as it asks for one page only"
 
 #: Where checkpointers tell the time of a checkpoint.
 _TIME_KEYS = ("created_at", "timestamp", "updated_at")
-
-#: Checkpointers that ask their server for one page of names (locus-sdk 3.0.1).
-_ONE_PAGE_KINDS = frozenset({"OCIBucketBackend"})
 
 
 class CheckpointerSource:
@@ -45,8 +41,6 @@ class CheckpointerSource:
     async def open(self) -> None:
         """Make sure that it answers, if it can be asked: some take a server that is away for an empty one."""
         await check_health(self.checkpointer)
-        if type(self.checkpointer).__name__ in _ONE_PAGE_KINDS:
-            self.gaps.add(ONE_PAGE)
 
     async def count(self, pattern: str) -> int | None:
         """It can only list them."""
@@ -138,6 +132,10 @@ class CheckpointerTarget:
         """Why a thread cannot be kept; None if it can."""
         return None
 
+    async def ids(self, thread_id: str) -> list[str]:
+        """The ids of a thread's checkpoints, oldest first."""
+        return list(dict.fromkeys(reversed(await self.checkpointer.list_checkpoints(thread_id, limit=ALL))))
+
     async def taken(self, thread_id: str, checkpoint_id: str) -> bool:
         """Whether something else is in the place of a checkpoint that the thread does not list."""
         return False
@@ -171,8 +169,7 @@ class CheckpointerThread:
         """See what is there."""
         if self._target.dry:
             return Present()
-        ids = await self._checkpointer.list_checkpoints(self._thread_id, limit=ALL)
-        present = Present(dict.fromkeys(reversed(ids)))
+        present = Present(dict.fromkeys(await self._target.ids(self._thread_id)))
         refusal = self._target.refusal(self._thread_id, present.times)
         if refusal is not None:
             raise UsageError(refusal)
@@ -214,7 +211,7 @@ class CheckpointerThread:
 
     async def finish(self, expected: Sequence[str]) -> list[str]:
         """Whether it lists what was saved, in that order."""
-        ids = (await self._checkpointer.list_checkpoints(self._thread_id, limit=ALL))[::-1]
+        ids = await self._target.ids(self._thread_id)
         listed = {*ids}
         wrong = [
             f"Checkpoint {one!r} of thread {self._thread_id!r} was saved, and the target does not list it."

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 
 from ....errors import LocusMySQLError, SetupError, Unavailable, UsageError
 from ....working.globs import matcher
+from ...counting import counted
 from .report import CopyReport
 from .sides import (
+    ANOTHER_TIME,
     CopySource,
     CopyTarget,
     Given,
@@ -24,6 +27,9 @@ from .sides import (
 
 #: What is written at a time: at most so many checkpoints, and no more once their states take so many bytes.
 WRITTEN_AT_ONCE, WRITTEN_BYTES = 64, 8_000_000
+
+#: So many checkpoints of a thread that differ in the same way are named; the others are counted.
+NAMED_ALIKE = 3
 
 #: How often a thread is begun anew because somebody else wrote to it in the target.
 _TRIES = 10
@@ -227,14 +233,22 @@ class ThreadCopy:
         if order != [one for one in ids if one in present.times]:
             self.report.differing += 1
             self._tell(f"Thread {thread_id!r} is not in the source's order in the target.")
+        differing: Counter[str] = Counter()
         async with aclosing(self._source.given(thread_id, wanted)) as given:
             async for one in given:
                 why = one.why if isinstance(one, Unreadable) else await there.difference(one)
                 if why is None:
                     self.report.verified += 1
-                else:
-                    self.report.differing += 1
+                    continue
+                self.report.differing += 1
+                differing[why] += 1
+                if differing[why] <= NAMED_ALIKE:
                     self._tell(f"Checkpoint {one.checkpoint_id!r} of thread {thread_id!r} differs: {why}.")
+        for why, count in differing.items():
+            if count > NAMED_ALIKE:
+                self._tell(
+                    f"{counted(count - NAMED_ALIKE, 'more checkpoint')} of thread {thread_id!r} likewise: {why}."
+                )
 
 
 class _Attempt:
@@ -341,7 +355,7 @@ class _Attempt:
     async def _is_same(self, one: Given) -> bool:
         """Whether the target has this very checkpoint. That it noted another time says nothing."""
         difference = await self._there.difference(one)
-        return difference is None or difference == "it was saved at another time"
+        return difference in {None, ANOTHER_TIME}
 
     def _goes_on(self) -> bool:
         """Whether the thread went on in the target, behind what is the same on both sides."""

@@ -21,6 +21,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from locus.memory.backends.adapters import StorageBackendAdapter
+from locus.memory.backends.mysql import MySQLBackend
+from locus.memory.backends.opensearch import OpenSearchBackend
 
 from ....errors import CorruptCheckpoint, UsageError
 from .checkpointers import ALL, CheckpointerTarget, cannot_list, state_of, time_of, why_unreadable
@@ -150,8 +152,9 @@ class KeyedSource:
     async def _all_keys(self) -> list[str]:
         """All keys, in their order. Asked for once."""
         if self._keys is None:
-            limit = ALL * 1_000 if _takes_pattern(self._backend) else _MOST_SEARCHED
-            found = await self._backend.list_threads(limit=limit)
+            limit = _MOST_SEARCHED if isinstance(self._backend, OpenSearchBackend) else ALL * 1_000
+            limited = "limit" in inspect.signature(self._backend.list_threads).parameters
+            found = await (self._backend.list_threads(limit=limit) if limited else self._backend.list_threads())
             if len(found) >= limit:
                 self.gaps.add(BEYOND)
             self._keys = sorted({*found})
@@ -170,7 +173,7 @@ class KeyedTarget(CheckpointerTarget):
     def __init__(self, adapter: StorageBackendAdapter, *, owned: bool, dry: bool) -> None:
         super().__init__(adapter, owned=owned, dry=dry)
         self._backend: Any = adapter._backend
-        self._folds = type(adapter._backend).__name__ == "MySQLBackend"
+        self._folds = isinstance(adapter._backend, MySQLBackend)
 
     async def open(self) -> None:
         """Ask it for one key: some make their table then, and would make it several times if asked side by side."""
@@ -251,7 +254,3 @@ def _beginning_with(keys: Sequence[str], begin: str) -> Sequence[str]:
 
 def _time_or_first(listed: Listed) -> datetime:
     return listed.saved_at or _BEGINNING_OF_TIME
-
-
-def _takes_pattern(backend: Any) -> bool:
-    return "pattern" in inspect.signature(backend.list_threads).parameters

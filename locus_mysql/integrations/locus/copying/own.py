@@ -7,17 +7,18 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ....checkpoints.coding.codec import EncodedState
-from ....checkpoints.moving import Damaged, KeptCheckpoint, Standing, ThreadWriter, Wanted
+from ....checkpoints.moving import Damaged, KeptCheckpoint, Standing
 from ....checkpoints.new import Encoded, NewCheckpoint
 from ....checkpoints.records import decode_state_text
 from ....checkpoints.rows import as_sql_time
+from ....checkpoints.thread_writer import ThreadWriter, Wanted
 from ....database.database import Database
 from ....engine.bootstrap import has_tables
 from ....engine.operation import Operation
 from ....errors import CorruptCheckpoint, UsageError
 from ..dicts import ITERATION_CHECKPOINTS_KEY, AgentDictOperations, is_provisional
 from ..operations import LocusOperations
-from .sides import Given, Listed, Present, ThreadChanged, Unreadable, same_metadata, same_states
+from .sides import ANOTHER_TIME, Given, Listed, Present, ThreadChanged, Unreadable, same_metadata, same_states
 
 T = TypeVar("T")
 
@@ -77,7 +78,7 @@ class OwnSource:
 
     async def open(self) -> None:
         """Make sure that the tables are there."""
-        await self.tables.run(self.tables.checkpoints.count_threads(self.tables.locus.tenancy.of(), "*"))
+        await self.tables.run(self.tables.checkpoints.count_threads(self.tables.locus.tenancy.of(), ""))
 
     async def count(self, pattern: str) -> int | None:
         """How many threads match a glob."""
@@ -234,7 +235,7 @@ class OwnThread:
         if given.metadata is not None and not same_metadata(found.metadata, given.metadata):
             return "its metadata is other metadata"
         if given.saved_at is not None and as_sql_time(found.created_at) != as_sql_time(given.saved_at):
-            return "it was saved at another time"
+            return ANOTHER_TIME
         return None
 
     async def finish(self, expected: Sequence[str]) -> list[str]:

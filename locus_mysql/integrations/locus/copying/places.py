@@ -12,6 +12,8 @@ from urllib.parse import unquote, urlsplit
 from locus.memory.backends.adapters import StorageBackendAdapter, mysql_checkpointer
 from locus.memory.backends.file import FileCheckpointer
 from locus.memory.backends.http import HTTPCheckpointer
+from locus.memory.backends.oci_bucket import OCIBucketBackend
+from locus.memory.backends.s3 import S3Backend
 from locus.memory.checkpointer import BaseCheckpointer
 from locus.memory.registry import get_checkpointer, list_checkpointers
 
@@ -20,6 +22,7 @@ from ....database.database import Database
 from ....errors import ConfigError, SetupError, UsageError
 from ..checkpointer import MySQLCheckpointer, SyncMySQLCheckpointer
 from ..operations import LocusOperations
+from .buckets import BucketSource, BucketTarget
 from .built_in_table import BuiltInSource
 from .checkpointers import CheckpointerSource, CheckpointerTarget
 from .files import FileSource, FileTarget
@@ -74,8 +77,8 @@ class Place:
         """What stands before the first colon."""
         return self.name.partition(":")[0]
 
-    def checkpointer(self) -> BaseCheckpointer:
-        """The checkpointer that it names, which is not one of this package.
+    def checkpointer(self) -> BaseCheckpointer | SyncMySQLCheckpointer:
+        """The checkpointer that it names.
 
         Raises:
             UsageError: It names none.
@@ -86,10 +89,10 @@ class Place:
         except (UsageError, SetupError):
             raise
         except ImportError as error:
-            raise SetupError(f"{self.shown} needs a package that is not installed: {error}") from None
+            raise SetupError(f"{self.shown}: {what_to_install(error)}") from None
         except (TypeError, ValueError) as error:
             raise UsageError(f"{self.shown} cannot be opened: {hide(str(error), self.secrets)}") from None
-        if not isinstance(made, BaseCheckpointer):
+        if not isinstance(made, BaseCheckpointer | SyncMySQLCheckpointer):
             if all(hasattr(made, name) for name in ("save", "load", "exists")):
                 return StorageBackendAdapter(made)
             raise UsageError(f"{self.shown} gives no Locus checkpointer, but {type(made).__name__}.")
@@ -110,6 +113,16 @@ class Place:
         if self.tenant is not None and "tenant=" not in urlsplit(rest).query:
             options.setdefault("tenant", self.tenant)
         return MySQLConfig.from_env(**options)
+
+    def built_in(self) -> tuple[MySQLConfig, str]:
+        """The server, and the table, of the built-in MySQL backend that it names.
+
+        Raises:
+            ConfigError: It names none, or wrongly.
+        """
+        options = dict(self.options)
+        table = str(options.pop("table", "checkpoints"))
+        return Place(self.name, options, self.tenant).config(), table
 
     @property
     def shown(self) -> str:
@@ -165,20 +178,19 @@ def open_source(side: Side | Place, tell: Tell) -> CopySource:
     """
     place = Place(side) if isinstance(side, str) else side
     if isinstance(place, Place) and place.kind == "builtin-mysql":
-        table = place.options.pop("table", "checkpoints")
-        return BuiltInSource(place.config(), table, tell)
-    tables = _own_tables(place, makes=False)
-    if tables is not None:
-        return OwnSource(tables)
-    owned = isinstance(place, Place)
-    checkpointer = place.checkpointer() if isinstance(place, Place) else cast(BaseCheckpointer, place)
-    if isinstance(checkpointer, StorageBackendAdapter):
-        return KeyedSource(checkpointer, owned=owned)
-    if type(checkpointer) is FileCheckpointer:
-        return FileSource(checkpointer, tell)
-    if type(checkpointer) is HTTPCheckpointer:
-        return HTTPSource(checkpointer, owned=owned)
-    return CheckpointerSource(checkpointer, owned=owned)
+        return BuiltInSource(*place.built_in(), tell)
+    opened, owned = _opened(place, makes=False)
+    if isinstance(opened, OwnTables):
+        return OwnSource(opened)
+    if isinstance(opened, StorageBackendAdapter):
+        return KeyedSource(opened, owned=owned)
+    if isinstance(opened, S3Backend | OCIBucketBackend):
+        return BucketSource(opened, owned=owned)
+    if type(opened) is FileCheckpointer:
+        return FileSource(opened, tell)
+    if type(opened) is HTTPCheckpointer:
+        return HTTPSource(opened, owned=owned)
+    return CheckpointerSource(opened, owned=owned)
 
 
 def open_target(side: Side | Place, *, dry_run: bool) -> CopyTarget:
@@ -195,16 +207,16 @@ def open_target(side: Side | Place, *, dry_run: bool) -> CopyTarget:
     place = Place(side) if isinstance(side, str) else side
     if isinstance(place, Place) and place.kind == "builtin-mysql":
         return KeyedTarget(_built_in(place), owned=True, dry=dry_run)
-    tables = _own_tables(place, makes=not dry_run)
-    if tables is not None:
-        return OwnTarget(tables)
-    owned = isinstance(place, Place)
-    checkpointer = place.checkpointer() if isinstance(place, Place) else cast(BaseCheckpointer, place)
-    if isinstance(checkpointer, StorageBackendAdapter):
-        return KeyedTarget(checkpointer, owned=owned, dry=dry_run)
-    if type(checkpointer) is FileCheckpointer:
-        return FileTarget(checkpointer, dry=dry_run)
-    return CheckpointerTarget(checkpointer, owned=owned, dry=dry_run)
+    opened, owned = _opened(place, makes=not dry_run)
+    if isinstance(opened, OwnTables):
+        return OwnTarget(opened)
+    if isinstance(opened, StorageBackendAdapter):
+        return KeyedTarget(opened, owned=owned, dry=dry_run)
+    if isinstance(opened, S3Backend | OCIBucketBackend):
+        return BucketTarget(opened, owned=owned, dry=dry_run)
+    if type(opened) is FileCheckpointer:
+        return FileTarget(opened, dry=dry_run)
+    return CheckpointerTarget(opened, owned=owned, dry=dry_run)
 
 
 def refuse_same(source: CopySource, target: CopyTarget) -> None:
@@ -232,23 +244,27 @@ def hide(text: str, secrets: set[str]) -> str:
     return text
 
 
-def _own_tables(side: Side | Place, *, makes: bool) -> OwnTables | None:
-    """The tables of this package, if they are meant."""
-    if isinstance(side, MySQLCheckpointer | SyncMySQLCheckpointer):
-        return OwnTables(side.database, side._operations, owned=False, makes=makes)
-    if not isinstance(side, Place) or side.kind != "mysql":
-        return None
-    config = side.config()
-    operations = LocusOperations(config, None, None, None)
-    return OwnTables(Database(config), operations, owned=True, makes=makes)
+def what_to_install(error: ImportError) -> str:
+    """What Locus says of a library that is missing, with the name that its own package has where one installs it."""
+    return re.sub(r"pip install locus\[(\w+)\]", r"pip install 'locus-sdk[\1]'", str(error))
+
+
+def _opened(side: Side | Place, *, makes: bool) -> tuple[OwnTables | BaseCheckpointer, bool]:
+    """The tables of this package, or the checkpointer, that are meant; and whether the copy has to close them."""
+    owned = isinstance(side, Place)
+    if isinstance(side, Place) and side.kind == "mysql":
+        config = side.config()
+        return OwnTables(Database(config), LocusOperations(config, None, None, None), owned=True, makes=makes), True
+    checkpointer = side.checkpointer() if isinstance(side, Place) else cast("BaseCheckpointer", side)
+    if isinstance(checkpointer, MySQLCheckpointer | SyncMySQLCheckpointer):
+        tables = OwnTables(checkpointer.database, checkpointer._operations, owned=owned, makes=makes)
+        return tables, owned
+    return checkpointer, owned
 
 
 def _built_in(place: Place) -> StorageBackendAdapter:
     """Locus' own backend, to be written."""
-    options = dict(place.options)
-    table = options.pop("table", None)
-    place = Place(place.name, options)
-    config = place.config()
+    config, table = place.built_in()
     if len(config.endpoints) != 1 or config.unix_socket:
         raise ConfigError("Locus' built-in MySQL backend takes one host.")
     (endpoint,) = config.endpoints
@@ -258,7 +274,7 @@ def _built_in(place: Place) -> StorageBackendAdapter:
         database=config.database,
         user=config.user,
         password=config.password.get_secret_value(),
-        **({} if table is None else {"table_name": table}),
+        table_name=table,
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ...counting import counted
+
 
 @dataclass(slots=True)
 class CopyReport:
@@ -47,7 +49,7 @@ class CopyReport:
         done = "to copy" if self.dry_run else "copied"
         parts = [f"{counted(self.threads, 'thread')}: {counted(self.copied, 'checkpoint')} {done}"]
         parts += [
-            f"{number} {words}"
+            f"{number:,} {words}"
             for number, words in (
                 (self.present, "there already"),
                 (self.left_out, "left out"),
@@ -69,11 +71,6 @@ class CopyReport:
         lines += _told("The source does not give", self.not_given)
         lines += _told("The target does not keep", self.not_kept)
         return "\n".join(lines)
-
-
-def counted(count: int, noun: str) -> str:
-    """So many of something, in words."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _told(begin: str, gaps: Iterable[str]) -> list[str]:

@@ -184,6 +184,10 @@ class CopySource(Protocol):
         """Let go of what was opened for the copy."""
 
 
+#: What `TargetThread.difference` says where all else is equal.
+ANOTHER_TIME = "it was saved at another time"
+
+
 class ThreadChanged(Exception):
     """Somebody else wrote to the thread in the target meanwhile; the write was not carried out."""
 
@@ -220,7 +224,7 @@ class TargetThread(Protocol):
         """
 
     async def difference(self, given: Given) -> str | None:
-        """In what the checkpoint there differs from this one; None if in nothing."""
+        """In what the checkpoint there differs from this one; None if in nothing, `ANOTHER_TIME` if in that alone."""
 
     async def finish(self, expected: Sequence[str]) -> list[str]:
         """When all was put: what is not as it should be, in words.

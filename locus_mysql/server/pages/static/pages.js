@@ -79,26 +79,23 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-// A state's JSON to the clipboard, beside the link that saves it as a file.
-for (const link of navigator.clipboard ? all("[data-copy]") : []) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.textContent = "Copy JSON";
-  button.addEventListener("click", async () => {
-    try {
-      const answer = await fetch(link.dataset.copy, { credentials: "same-origin" });
-      if (!answer.ok) { throw new Error(String(answer.status)); }
-      await navigator.clipboard.writeText(await answer.text());
-      button.textContent = "Copied";
-      tell("The state is copied as JSON.");
-    } catch {
-      button.textContent = "Not copied";
-      tell("It could not be copied. The link beside it saves it as a file.");
-    }
-    setTimeout(() => { button.textContent = "Copy JSON"; }, 2000);
-  });
-  link.after(button);
-}
+// A state's JSON to the clipboard, where there is one: not on a page that came unencrypted from another machine.
+document.documentElement.classList.toggle("can-copy", Boolean(navigator.clipboard));
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) { return; }
+  try {
+    const answer = await fetch(button.dataset.copy, { credentials: "same-origin" });
+    if (!answer.ok) { throw new Error(String(answer.status)); }
+    await navigator.clipboard.writeText(await answer.text());
+    button.textContent = "Copied";
+    tell("The state is copied as JSON.");
+  } catch {
+    button.textContent = "Not copied";
+    tell("It could not be copied. The link beside it saves it as a file.");
+  }
+  setTimeout(() => { button.textContent = "Copy JSON"; }, 2000);
+});
 
 // Finding in a tree, as you type. What is not shown, as it is too large, only the JSON has.
 function findInTree(form) {
@@ -179,9 +176,14 @@ if (live) {
           if (!fresh || fresh.innerHTML === part.innerHTML) { continue; }
           const kept = document.activeElement;
           const href = part.contains(kept) && kept.getAttribute("href");
+          const picked = all("input:checked", part).filter((field) => !field.defaultChecked);
           if (name === "conversation") { merge(part, fresh); }
           else if (name === "state" && (part.contains(kept) || one("details[open] details[open]", part))) { continue; }
           else { part.replaceChildren(...fresh.childNodes); }
+          for (const { name: field, value } of picked) {
+            const again = one(`input[name="${field}"][value="${CSS.escape(value)}"]`, part);
+            if (again) { again.checked = true; }
+          }
           if (href && !document.contains(kept)) { one(`a[href="${CSS.escape(href)}"]`, part)?.focus(); }
         }
         live.classList.remove("fresh");

@@ -122,7 +122,9 @@ class Serving:
                     return (yield from self._on_primary(line, call))
                 except AWAY as error:
                     if not self.settings.serves:
-                        raise
+                        if isinstance(error, LocusMySQLError):
+                            raise
+                        raise self._silence(error) from error
                     failure = error
             if not self.settings.serves:
                 raise Unavailable(
@@ -137,6 +139,13 @@ class Serving:
                 return (yield from self._on_fallback(line, call, failure))
             finally:
                 line.turn.give()
+
+    def _silence(self, error: Exception) -> Unavailable:
+        """What the caller is told of a primary that did not answer, where nobody serves instead."""
+        return Unavailable(
+            f"The storage of this session did not answer ({told(error)}; timeout_s is {self.settings.timeout_s:g}). "
+            "Whether the call was carried out is not known. Try again later."
+        )
 
     def _back(self, address: Address, *, at_once: bool = False) -> Steps[bool]:
         """Whether the primary may be asked; one call at a time finds out whether it is back."""

@@ -60,7 +60,7 @@ def test_words_are_marked_whatever_their_case_and_markup_is_text() -> None:
 
 @pytest.mark.parametrize(
     ("count", "told"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1.00 kB"), (10_940, "10.9 kB"), (999_600, "1.00 MB"), (5e15, "5000 TB")],
+    [(0, "0 B"), (999, "999 B"), (1000, "1.00 KB"), (10_940, "10.9 KB"), (999_600, "1.00 MB"), (5e15, "5000 TB")],
 )
 def test_sizes_have_three_digits(count: float, told: str) -> None:
     assert texts.size(count) == told

@@ -50,6 +50,9 @@ def test_what_a_checkpoint_continues_on_another_page_is_hinted_at() -> None:
 def test_namespaces_do_not_mix() -> None:
     drawn = timeline([row("b", "a", "sub"), row("a")])
     assert [node.above for node in drawn.nodes] == [False, False]
+    assert drawn.branches == 1
+    assert timeline([row("c", "a"), row("b", "a", "sub"), row("b", "a"), row("a")]).branches == 2
+    assert timeline([]).branches == 0
 
 
 def test_a_checkpoint_that_continues_itself_or_a_later_one_harms_nothing() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from locus.core.messages import Message
 from locus.core.state import AgentState
-from locus.memory.backends.adapters import StorageBackendAdapter, mysql_checkpointer
+from locus.memory.backends.adapters import StorageBackendAdapter
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.database.database import Database
@@ -22,7 +22,9 @@ from locus_mysql.integrations.locus.copying.own import OwnTables, OwnTarget, Own
 from locus_mysql.integrations.locus.copying.report import CopyReport
 from locus_mysql.integrations.locus.operations import LocusOperations
 
-from .conftest import MakeConfig
+from ..built_in import open_built_in
+from ..conftest import MakeConfig
+from .conftest import conversation, save_all
 
 pytestmark = pytest.mark.slow
 
@@ -35,15 +37,7 @@ class Stopped(BaseException):
 
 @pytest.fixture
 async def built_in(make_config: MakeConfig) -> AsyncIterator[StorageBackendAdapter]:
-    config = make_config()
-    (endpoint,) = config.endpoints
-    checkpointer = mysql_checkpointer(
-        host=endpoint.host,
-        port=endpoint.port,
-        database=config.database,
-        user=config.user,
-        password=config.password.get_secret_value(),
-    )
+    checkpointer = open_built_in(make_config())
     yield checkpointer
     await checkpointer.close()
 
@@ -65,21 +59,6 @@ async def run_import(config: MySQLConfig, **options: Any) -> tuple[CopyReport, l
         await source.close()
         await target.close()
     return report, told
-
-
-def conversation(turns: int) -> list[AgentState]:
-    """The state after each turn."""
-    state = AgentState(confidence=0.5, confidence_history=(0.25, 0.5)).with_message(Message.system("Be brief."))
-    states = []
-    for turn in range(turns):
-        state = state.with_messages([Message.user(f"Question {turn}?"), Message.assistant(f"Answer {turn} ✓")])
-        states.append(state)
-    return states
-
-
-async def save_all(checkpointer: Any, thread_id: str, states: list[AgentState], prefix: str = "cp") -> None:
-    for place, state in enumerate(states):
-        await checkpointer.save(state, thread_id, f"{prefix}-{place}", {"place": place, "tag": {"a": [1, None]}})
 
 
 async def test_states_ids_order_metadata_and_times_are_those_of_the_source(

@@ -1,0 +1,27 @@
+"""Stores of either side, called alike: `AnyStore`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+
+class AnyStore:
+    """A store whose methods are awaited, whichever side it is of.
+
+    Args:
+        store: The store.
+    """
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self.store, name)
+
+        async def call(*args: Any, **options: Any) -> Any:
+            outcome = method(*args, **options)
+            return await outcome if inspect.isawaitable(outcome) else outcome
+
+        return call

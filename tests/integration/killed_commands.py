@@ -1,0 +1,49 @@
+"""Commands that write or read files of lines, in processes that are killed in the middle of their work: `killed`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+DEADLINE_S = 240.0
+
+#: Runs a command, and kills its process at the n-th call of a function, half of whose work is done.
+_KILLED = """
+import os, signal, sys
+from locus_mysql.commands import line_reader, line_writer, part_file
+from locus_mysql.commands.main import main
+what, at, items, *arguments = sys.argv[1:]
+calls = 0
+
+def counted(function):
+    def call(*given, **options):
+        global calls
+        calls += 1
+        if calls == int(at):
+            if what == "write":
+                given[0]._file.write(given[1][: len(given[1]) // 2])
+                given[0]._file.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*given, **options)
+    return call
+
+if what == "write":
+    part_file.PartFile.write = counted(part_file.PartFile.write)
+else:
+    line_reader.content_of = counted(line_reader.content_of)
+line_reader.ITEMS_AT_ONCE = line_writer.ITEMS_AT_ONCE = int(items)
+sys.exit(main(arguments))
+"""
+
+
+def killed(what: str, at: int, *arguments: str, items: int) -> bool:
+    """Whether a command was killed when it was about to write, or read, for the n-th time.
+
+    Args:
+        what: ``write`` or ``read``: a piece of a file, or a line.
+        at: At which time.
+        arguments: The command and its arguments.
+        items: How many items it writes, or takes, at once.
+    """
+    script = [sys.executable, "-c", _KILLED, what, str(at), str(items), *arguments]
+    return subprocess.run(script, capture_output=True, timeout=DEADLINE_S).returncode == -9

@@ -1,0 +1,146 @@
+"""Bodies that take long to be read, and answers that nobody reads: others must not wait for either, nor for room."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import select
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from locus_mysql.server import dispatching
+from locus_mysql.server.application import create_app
+from locus_mysql.server.bodies import LARGE_BYTES as LARGE_BODY_BYTES
+from locus_mysql.server.bodies import json_of
+from locus_mysql.server.limits import Limits
+from locus_mysql.server.listening import Connection
+
+from ..conftest import MakeConfig
+from .raw import PATIENCE_S, RawClient, state
+from .running import running
+from .test_serve import until
+
+pytestmark = pytest.mark.kept_tables("agents")
+
+PATH = "/threads/t/checkpoints"
+
+#: More than sockets take by themselves when nobody reads.
+LARGE_BYTES = 12_000_000
+
+
+class Reader(RawClient):
+    """A client whose system takes in little that it has not read."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
+
+    def ask(self) -> None:
+        """Ask for the large state, and read nothing."""
+        self.send(b"GET /threads/t/checkpoints/c HTTP/1.1\r\nHost: HOST\r\n\r\n")
+
+    def read_all(self) -> bytes:
+        """The answer and what follows it, until the connection ends."""
+        pieces = []
+        with contextlib.suppress(ConnectionError):
+            while piece := self.socket.recv(1 << 20):
+                pieces.append(piece)
+        return b"".join(pieces)
+
+
+async def test_others_are_served_while_a_large_body_is_parsed(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits here, as Python's lock would let it. A small body needs no thread."""
+    began, goes_on = threading.Event(), threading.Event()
+    parsed_in: list[threading.Thread] = []
+
+    def slowly(body: bytes, limits: Limits) -> Any:
+        parsed_in.append(threading.current_thread())
+        if len(body) > LARGE_BODY_BYTES:
+            began.set()
+            assert goes_on.wait(PATIENCE_S)
+        return json_of(body, limits)
+
+    monkeypatch.setattr(dispatching, "json_of", slowly)
+    body = {"checkpoint_id": "large", "state": {"messages": [], "note": "x" * LARGE_BODY_BYTES}}
+    saving = asyncio.create_task(client.post(PATH, json=body))
+    try:
+        assert await asyncio.to_thread(began.wait, PATIENCE_S)
+        small = await client.post(PATH, json={"checkpoint_id": "small", "state": {"messages": []}})
+        assert small.status_code == 200
+        assert not saving.done()
+    finally:
+        goes_on.set()
+        assert (await saving).status_code == 200
+    assert (await client.get(f"{PATH}/large")).json() == {"state": body["state"]}
+    assert [one is threading.current_thread() for one in parsed_in] == [False, True]
+
+
+def save_a_large_state(url: str) -> None:
+    with RawClient(url) as client:
+        assert client.post(PATH, state(state={"messages": [], "note": "x" * LARGE_BYTES})).status == 200
+
+
+def test_an_answer_that_nobody_reads_is_given_up_and_with_it_the_place_of_its_client(make_config: MakeConfig) -> None:
+    with running(create_app(make_config(driver="pymysql"), limits=Limits(connections=1, send_s=0.5))) as url:
+        save_a_large_state(url)
+
+        def is_served() -> bool:
+            with RawClient(url) as other:
+                other.send(b"GET /health HTTP/1.1\r\nHost: HOST\r\n\r\n")
+                return other.answer().status == 200
+
+        until(is_served, "the end of the connection that saved")
+        with Reader(url) as reader:
+            reader.ask()
+            until(is_served, "the end of the connection that is not read")
+            assert len(reader.read_all()) < LARGE_BYTES
+
+
+def test_who_goes_on_reading_is_waited_for_piece_by_piece(
+    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long the whole answer takes: the time that a client may not read begins anew with each piece."""
+    waits: list[str] = []
+
+    def counted(name: str) -> Callable[[Connection], None]:
+        whole = getattr(Connection, name)
+
+        def called(self: Connection) -> None:
+            waits.append(name)
+            whole(self)
+
+        return called
+
+    for name in ("pause_writing", "resume_writing"):
+        monkeypatch.setattr(Connection, name, counted(name))
+    with running(create_app(make_config(driver="pymysql"))) as url, Reader(url) as reader:
+        save_a_large_state(url)
+        reader.ask()
+        until(lambda: waits, "the wait for the client")
+        answer = reader.answer()
+    assert len(answer.body) > LARGE_BYTES
+    assert json.loads(answer.body)["state"]["note"] == "x" * LARGE_BYTES
+    assert waits.count("resume_writing") >= 5
+
+
+def test_what_is_not_read_counts_as_much_as_what_is_not_sent(make_config: MakeConfig) -> None:
+    """Else clients that ask and do not read would fill the memory."""
+    limits = Limits(body_bytes=LARGE_BYTES + 10_000, bodies_bytes=2 * LARGE_BYTES + 20_000)
+    with running(create_app(make_config(driver="pymysql"), limits=limits)) as url:
+        save_a_large_state(url)
+        with RawClient(url) as other:
+            with Reader(url) as reader:
+                reader.ask()
+                assert select.select([reader.socket], [], [], PATIENCE_S)[0]  # its answer has begun
+                refused = other.request("GET", PATH + "/c")
+                assert (refused.status, refused.code) == (429, "too_many_requests")
+                assert other.request("GET", PATH).status == 200
+            until(lambda: other.request("GET", PATH + "/c").status == 200, "the end of what was not read")
