@@ -154,7 +154,7 @@ class Plans:
             case ListKeys(pattern):
                 return Reading(entries.keys(key, pattern), lambda rows: [row[0] for row in rows if row[0] is not None])
             case ReadTask():
-                return Reading(entries.read_all(key, TASK), lambda rows: rows[0][1] if rows else None)
+                return Reading(entries.read(key, ("",), kind=TASK), lambda rows: rows[0][1] if rows else None)
             case ReadNotes(None):
                 return Reading(entries.read_all(key, NOTE), _notes)
             case ReadNotes(last):

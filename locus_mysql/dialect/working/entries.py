@@ -251,17 +251,17 @@ class EntryRow:
 class EntryStatements(WorkingStatements):
     """Reading and writing entries, and tokens of writes."""
 
-    def read(self, key: SessionKey, names: Sequence[str], as_json: str) -> Statement:
-        """Name, value, microseconds left, and what is known of the session, of variables by their names.
+    def read(self, key: SessionKey, names: Sequence[str], as_json: str = "", kind: int = VARIABLE) -> Statement:
+        """Name, value, microseconds left, and what is known of the session, of entries by their names.
 
         Also of those that have expired, or were deleted, which have no value.
         """
         if len(names) == 1:
-            return Statement(self._text(READ, *OF_ONE_NAME), (VARIABLE, names[0], *key))
+            return Statement(self._text(READ, *OF_ONE_NAME), (kind, names[0], *key))
         which = named(names, as_json)
         listed = f"\n  LEFT JOIN {which.table} ON TRUE" if which.table else ""
         text = self._text(READ, ("<listed>", listed), ("<names>", which.condition))
-        return Statement(text, (*which.table_params, VARIABLE, *which.params, *key))
+        return Statement(text, (*which.table_params, kind, *which.params, *key))
 
     def read_all(self, key: SessionKey, kind: int, last: int | None = None) -> Statement:
         """The same of all that there are of a kind, in the order of their names; or the last ones, backwards."""

@@ -192,7 +192,8 @@ class ResultReader:
         """The first packet of a result: OK, an error, or the number of columns."""
         kind = data[start]
         if kind == _OK:
-            self._take_ok(data, start, stop)
+            affected, last_insert_id, status = _ok(data, start, stop)
+            self._add(Result((), affected, last_insert_id), status)
         elif kind == _ERROR:
             self._take_error(bytes(data[start:stop]))
         elif kind in {_LOCAL_FILE, _END}:
@@ -249,10 +250,6 @@ class ResultReader:
     def _take_end_of_rows(self, data: Bytes, start: int, stop: int) -> None:
         status = data[start + 3] if stop - start == _EOF_BYTES else _ok(data, start, stop)[2]
         self._add(Result(self._rows, 0, 0, self._columns), status)
-
-    def _take_ok(self, data: Bytes, start: int, stop: int) -> None:
-        affected, last_insert_id, status = _ok(data, start, stop)
-        self._add(Result((), affected, last_insert_id), status)
 
     def _take_error(self, packet: bytes) -> None:
         """``ff``, the number, ``#`` with five characters of state, and the message."""
