@@ -80,6 +80,7 @@ class TaskState(BaseModel):
         self,
         steps: int = 1,
         *,
+        total_steps: int | None = None,
         description: str | None = None,
         progress: float | None = None,
         data: dict[str, Any] | None = None,
@@ -87,7 +88,8 @@ class TaskState(BaseModel):
         """Go on: begin a pending task, go on with a waiting one, and count steps.
 
         Args:
-            steps: How many were done.
+            steps: How many were done; negative for so many that are to be done again.
+            total_steps: How many there are, if that has changed.
             description: What is being done now; None: what it says.
             progress: From 0 to 1; by default, of steps if their number is known.
             data: Added to what it has.
@@ -95,10 +97,11 @@ class TaskState(BaseModel):
         Raises:
             InvalidInput: The task is over, or would have done more steps than there are.
         """
-        step = self.current_step + steps
+        step, total = self.current_step + steps, self.total_steps if total_steps is None else total_steps
         if progress is None:
-            progress = min(1.0, step / self.total_steps) if self.total_steps else self.progress
-        return self._next(status="running", current_step=step, progress=progress, description=description, data=data)
+            progress = max(0.0, min(1.0, step / total)) if total else self.progress
+        count = {"current_step": step, "total_steps": total, "progress": progress}
+        return self._next(status="running", description=description, data=data, **count)
 
     def wait(self, description: str | None = None) -> TaskState:
         """Wait for something, such as an answer of a person; `advance` goes on."""

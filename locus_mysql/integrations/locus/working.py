@@ -100,6 +100,9 @@ class UpdateTask(Arguments):
         int | SkipJsonSchema[None],
         Field(ge=0, description="How many more steps are done now; 1 if left out while running."),
     ] = None
+    total_steps: Annotated[
+        int | SkipJsonSchema[None], Field(ge=1, description="Into how many steps, if that has changed.")
+    ] = None
     description: Annotated[
         str | SkipJsonSchema[None], Field(description="What is being done now, or is waited for.")
     ] = None
@@ -216,7 +219,9 @@ def _updated(task: TaskState, given: UpdateTask) -> TaskState:
     """A task as a model wants it."""
     if given.status == "running":
         steps = 1 if given.steps_done is None else given.steps_done
-        return task.advance(steps, description=given.description)
+        return task.advance(steps, total_steps=given.total_steps, description=given.description)
+    if given.total_steps is not None:
+        task = task.advance(0, total_steps=given.total_steps)
     if given.status == "completed":
         return task.complete(given.description)
     if given.steps_done:

@@ -121,6 +121,8 @@ async def test_an_agent_says_how_far_it_is(make: Make) -> None:
         tool_call("update_task", status="waiting", description="Which class?"),
         tool_call("update_task", steps_done=5),
         tool_call("update_task", status="failed"),
+        tool_call("update_task", status="waiting", total_steps=5),
+        tool_call("update_task", steps_done=3, total_steps=6),
         tool_call("update_task", status="completed", description="Booked."),
         tool_call("update_task"),
     )
@@ -131,10 +133,12 @@ async def test_an_agent_says_how_far_it_is(make: Make) -> None:
     assert answers[4] == "Task 'trip' is waiting, step 1 of 3: Which class?"
     assert "step 6 of 3 cannot be" in answers[5]
     assert "needs a reason" in answers[6]
-    assert answers[7] == "Task 'trip' is completed, step 3 of 3: Booked."
-    assert "is completed, so it cannot become running" in answers[8]
+    assert answers[7] == "Task 'trip' is waiting, step 1 of 5: Which class?"
+    assert answers[8] == "Task 'trip' is running, step 4 of 6: Which class?"
+    assert answers[9] == "Task 'trip' is completed, step 6 of 6: Booked."
+    assert "is completed, so it cannot become running" in answers[10]
     task = await awaited(memory.get_task_state())
-    assert (task.status, task.current_step, task.progress) == ("completed", 3, 1.0)
+    assert (task.status, task.current_step, task.progress) == ("completed", 6, 1.0)
 
 
 async def test_steps_told_at_once_are_all_counted(make: Make) -> None:

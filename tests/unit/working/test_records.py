@@ -60,6 +60,18 @@ def test_a_task_goes_from_beginning_to_end() -> None:
     assert pending.status == "pending"
 
 
+def test_the_number_of_steps_may_change_and_steps_may_be_taken_back() -> None:
+    task = TaskState(task_id="task", total_steps=2).advance(2)
+    with pytest.raises(InvalidInput, match="step 3 of 2 cannot be; raise total_steps"):
+        task.advance()
+    more = task.advance(total_steps=6)
+    assert (more.current_step, more.total_steps, more.progress) == (3, 6, 0.5)
+    back = more.advance(-2)
+    assert (back.current_step, back.progress) == (1, 1 / 6)
+    with pytest.raises(InvalidInput, match="current_step"):
+        back.advance(-2)
+
+
 def test_progress_is_given_where_steps_are_not_known() -> None:
     running = TaskState(task_id="task").advance(progress=0.3)
     assert (running.current_step, running.progress, running.started_at is not None) == (1, 0.3, True)
