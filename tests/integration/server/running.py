@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import uvicorn
 
@@ -19,11 +19,12 @@ WAIT_S = 60.0
 @contextmanager
 def running(app: Any, **options: Any) -> Iterator[str]:
     """Serve an application on 127.0.0.1 as `serve` does; gives the base of its URLs. The options are Uvicorn's."""
+    # Not uvloop, as the command has: a `Database` that outlives the loop could not let its connections go silently.
+    loop: Literal["asyncio"] = "asyncio"
     if hasattr(app.state, "services"):
-        # Not uvloop, as the command has: a `Database` that outlives the loop could not let its connections go silently.
-        server: uvicorn.Server = server_of(app, port=0, loop="asyncio", **options)
+        server: uvicorn.Server = server_of(app, port=0, loop=loop, **options)
     else:  # one that has the service within
-        server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False))
+        server = uvicorn.Server(uvicorn.Config(app, port=0, loop=loop, log_config=None, access_log=False))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
