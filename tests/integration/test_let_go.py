@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+import uvloop
 
 from locus_mysql import CheckpointStore, Database, SyncCheckpointStore
 
@@ -105,3 +107,23 @@ def test_a_store_that_is_freed_in_another_thread_lets_go(
         return await none_is_left(connections)
 
     assert asyncio.run(serve())
+
+
+@pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+@pytest.mark.parametrize("driver", ["mysql-connector", "aiomysql", "asyncmy"])
+def test_a_pool_whose_event_loop_was_closed_is_closed_without_a_complaint(
+    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch, driver: str, loop_factory: Any
+) -> None:
+    complaints: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", complaints.append)
+    config = make_config(driver=driver)
+
+    def use() -> None:
+        database = Database(config)
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            runner.run(CheckpointStore(database).save("t", {"n": 1}))
+        asyncio.run(database.aclose())
+
+    use()
+    gc.collect()
+    assert [str(one.exc_value) for one in complaints] == []

@@ -67,9 +67,9 @@ def abort_transport(transport: Any, loop: asyncio.AbstractEventLoop) -> None:
         return
     with suppress(AttributeError):  # a TLS transport that was closed twice no longer knows its socket
         shut(transport.get_extra_info("socket"))
+    with suppress(Exception):  # which also tells a transport of uvloop that it is closed, whose loop is
+        transport.abort()
     if not loop.is_closed():
-        with suppress(Exception):
-            transport.abort()
         return
     # A transport asks its loop to close the socket, and a closed loop refuses: the socket would stay open
     # until it is freed, which then warns. The attributes are asyncio's own (3.11 to 3.14); the transports of
