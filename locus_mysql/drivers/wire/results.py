@@ -131,7 +131,7 @@ class ResultReader:
         """
         try:
             start = self._take_packets(data)
-        except (IndexError, ValueError):
+        except (IndexError, ValueError, ArithmeticError):  # the last of a decimal number that is none
             raise ProtocolSurprise("a packet that cannot be read") from None
         if not self.complete:
             self.needed = self._size_of_packet(data, start)

@@ -10,7 +10,7 @@ MORE = 0x0008
 AUTOCOMMIT = 0x0002
 
 #: Column types with the character set that comes with them.
-TEXT, BINARY, BIGINT = (252, 255), (252, 63), (8, 63)
+TEXT, BINARY, BIGINT, DECIMAL, DOUBLE = (252, 255), (252, 63), (8, 63), (246, 63), (5, 63)
 
 Raw = bytes | None
 

@@ -14,7 +14,7 @@ from locus_mysql.drivers.interface import Result
 from locus_mysql.drivers.wire.inbox import Inbox
 from locus_mysql.drivers.wire.results import ErrorPacket, ProtocolSurprise, ResultReader
 
-from .answers import BIGINT, BINARY, LARGEST, TEXT, Answer, Done, Raw, Refused, Rows, encoded, framed
+from .answers import BIGINT, BINARY, DECIMAL, DOUBLE, LARGEST, TEXT, Answer, Done, Raw, Refused, Rows, encoded, framed
 
 
 def read(data: bytes, *, pieces: Sequence[int] = (), number: int = 1) -> list[Result]:
@@ -115,6 +115,15 @@ def test_nonsense_is_refused_or_waits_for_more(noise: bytes, answers: list[Answe
         pass
     else:
         assert len(reader.results) <= len(answers) + len(noise)
+
+
+@pytest.mark.parametrize("column", [BIGINT, DECIMAL, DOUBLE, TEXT], ids=["whole", "decimal", "double", "text"])
+@pytest.mark.parametrize("value", [b"", b"\0\0\0", b"1.2.3", b"\xff"], ids=repr)
+def test_a_value_that_is_none_of_its_column_is_no_answer(column: tuple[int, int], value: bytes) -> None:
+    if column == TEXT:
+        value += b"\xff"  # anything else is text
+    with pytest.raises(ProtocolSurprise, match="a packet that cannot be read"):
+        read(encoded([Rows([column], [[value]])]))
 
 
 @pytest.mark.parametrize("eof", [True, False])
