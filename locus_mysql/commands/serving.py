@@ -165,7 +165,7 @@ def serve(arguments: argparse.Namespace) -> int:
             worker = fork_workers(arguments.workers, sockets, ready)
             if isinstance(worker, int):
                 return worker
-            ready, stopping = worker.ready, worker.stopping
+            sockets, ready, stopping = list(worker.sockets), worker.ready, worker.stopping
         run(
             app,
             sockets,

@@ -154,14 +154,7 @@ def bind(host: str, port: int) -> list[socket.socket]:
         for family, address in dict.fromkeys((one[0], one[4]) for one in found):
             if sockets and port == 0:
                 break
-            # Of others than IPPROTO_TCP asyncio does not switch off Nagle's algorithm, by which an answer's body would
-            # wait 40 ms for its head to be acknowledged.
-            bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-            sockets.append(bound)
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            bound.bind(address)
+            sockets.append(open_at(family, address))
     except (OSError, UnicodeError, OverflowError) as error:
         for bound in sockets:
             bound.close()
@@ -170,6 +163,30 @@ def bind(host: str, port: int) -> list[socket.socket]:
         advice = " Stop what listens there, or give another --port; 0 takes a free one." if taken else ""
         raise ConfigError(f"The service cannot listen at {host!r:.100}, port {port}: {reason}.{advice}") from None
     return sockets
+
+
+def open_at(family: int, address: Any, *, among_others: bool = False) -> socket.socket:
+    """A socket bound to an address.
+
+    Args:
+        family: Of IP.
+        address: With the port.
+        among_others: Whether others of this process may listen there, too; new clients are shared out among them.
+    """
+    # Of others than IPPROTO_TCP asyncio does not switch off Nagle's algorithm, by which an answer's body would wait
+    # 40 ms for its head to be acknowledged.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if among_others:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        bound.bind(address)
+    except BaseException:
+        bound.close()
+        raise
+    return bound
 
 
 def is_local(sockets: list[socket.socket]) -> bool:
