@@ -19,7 +19,7 @@ WAIT_S = 60.0
 @contextmanager
 def running(app: Any, **options: Any) -> Iterator[str]:
     """Serve an application on 127.0.0.1 as `serve` does; gives the base of its URLs. The options are Uvicorn's."""
-    # Not uvloop, as the command has: a `Database` that outlives the loop could not let its connections go silently.
+    # The command runs on uvloop, and its tests with it; so here the service is tested on asyncio's own loop.
     loop: Literal["asyncio"] = "asyncio"
     if hasattr(app.state, "services"):
         server: uvicorn.Server = server_of(app, port=0, loop=loop, **options)
