@@ -23,7 +23,8 @@ from locus_mysql.database.stores import AsyncStore
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = tuple(sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")))
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", *PAGES)
+RECORDS = tuple(sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs/adr").glob("*.md")))
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", *PAGES, *RECORDS)
 
 
 def read(name: str) -> str:
@@ -235,6 +236,17 @@ def test_every_page_is_listed_in_the_readme(page: str) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_is_short(page: str) -> None:
     assert len(read(page).splitlines()) <= 150
+
+
+def test_how_to_contribute_is_short() -> None:
+    assert len(read("CONTRIBUTING.md").splitlines()) <= 150
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_a_decision_record_is_one_page_and_is_listed(record: str) -> None:
+    if record != "docs/adr/README.md":
+        assert len(read(record).splitlines()) <= 40
+        assert Path(record).name in links("docs/adr/README.md")
 
 
 def test_what_the_readme_shows_of_the_demo_is_in_it() -> None:

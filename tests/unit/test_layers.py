@@ -1,4 +1,4 @@
-"""That the package keeps to the layers that CONTRIBUTING.md draws."""
+"""The package keeps to the layers that docs/architecture.md draws."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ FOREIGN = {
 
 
 def layers() -> list[str]:
-    """The layers, outermost first, as CONTRIBUTING.md lists them."""
-    text = (ROOT / "CONTRIBUTING.md").read_text()
+    """The layers, outermost first, as docs/architecture.md lists them."""
+    text = (ROOT / "docs/architecture.md").read_text()
     drawing = text.partition("## The layers")[2].partition("```text\n")[2].partition("```")[0]
     return re.findall(r"^(\w+)", drawing, re.MULTILINE)
 
