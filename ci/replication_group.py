@@ -23,7 +23,7 @@ from typing import Any
 
 import pymysql
 
-from locus_mysql.development.local_server import DATABASE, LocalServer
+from ci.local_server import DATABASE, LocalServer
 from locus_mysql.errors import LocusMySQLError, Unavailable
 
 MEMBERS = 3

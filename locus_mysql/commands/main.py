@@ -27,14 +27,11 @@ from .looking.stats import add_stats, stats
 from .looking.threads import add_threads, threads
 from .memory import add_memory, memory
 from .serving import add_serve, add_token, serve, token
-from .showing import add_demo, add_server, demo, server
 from .tables import add_grants, add_schema, grants, schema
 from .thread_files import add_export, add_import, export_threads, import_threads
 
 #: Each command: what runs it, its arguments, and what it does.
 COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], Callable[[argparse.ArgumentParser], None], str]] = {
-    "demo": (demo, add_demo, "show what it does, with real agents, in 30 seconds"),
-    "server": (server, add_server, "run a private MySQL server for development until Ctrl-C"),
     "serve": (serve, add_serve, "run the HTTP service, and the inspector in the browser, until Ctrl-C"),
     "token": (token, add_token, "make a token for the HTTP service"),
     "schema": (schema, add_schema, "print the statements that make the tables, for a migration"),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.development.local_server import LocalServer
+from ci.local_server import LocalServer
 from locus_mysql.errors import ThreadExists, Unavailable
 
 from ..integration.conftest import EACH_WAY, ONE_OF_EACH, MakeConfig, OpenStore

@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 import pymysql
 import pytest
 
+from ci.local_server import LocalServer
 from locus_mysql import CheckpointStore, MySQLBackend, SyncCheckpointStore, SyncMySQLBackend
 from locus_mysql.checkpoints import cleaning
 from locus_mysql.config import MySQLConfig
-from locus_mysql.development.local_server import LocalServer
 from locus_mysql.memories import writing
 from locus_mysql.working import operations
 

@@ -11,8 +11,8 @@ import pytest
 from locus.core.messages import Message
 from locus.core.state import AgentState
 
+from ci.local_server import LocalServer
 from locus_mysql import MySQLCheckpointer, SyncMySQLCheckpointer
-from locus_mysql.development.local_server import LocalServer
 from locus_mysql.errors import InvalidInput, LocusMySQLError, StateTooLarge
 
 from .conftest import ONE_OF_EACH, SMALL_PACKET_BYTES, AnyStore, MakeConfig, OpenStore

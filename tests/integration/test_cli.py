@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -20,8 +14,6 @@ from locus.core.state import AgentState
 from locus_mysql import SyncCheckpointStore, SyncMySQLCheckpointer, SyncMySQLCheckpointSaver
 from locus_mysql.commands import main as cli
 from locus_mysql.config import MySQLConfig
-from locus_mysql.development.local_server import find_mysqld
-from locus_mysql.errors import SetupError
 
 from .built_in import open_built_in
 from .conftest import MakeConfig
@@ -159,29 +151,3 @@ def test_import_locus_without_a_source_says_so(dsn: str, capsys: pytest.CaptureF
     assert "'memory'" in told
     assert "does not exist" in told
     assert told.count("\n") == 1
-
-
-@pytest.mark.slow
-def test_server_prints_its_dsn_and_ends_cleanly_when_asked(tmp_path: Path) -> None:
-    try:
-        find_mysqld()
-    except SetupError:
-        pytest.skip("no server program is here")
-    folder = tmp_path / "data"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "locus_mysql", "server", "--data-dir", str(folder)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
-    try:
-        assert process.stdout is not None
-        dsn = process.stdout.readline().strip()
-        assert cli.main(["health", "--dsn", dsn]) == 1  # it answers, and has no tables yet
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
-    finally:
-        process.kill()
-        process.communicate()
-        shutil.rmtree(folder, ignore_errors=True)

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from examples import __main__ as examples
+from examples.agents import story
 from locus_mysql.checkpoints.operations import CheckpointOperations
-from locus_mysql.commands import main as cli
 from locus_mysql.config import MySQLConfig
-from locus_mysql.development.demo import story
 from locus_mysql.errors import Unavailable
 from tests.thoroughness import FULL
 
@@ -48,7 +48,7 @@ def tables(config: MySQLConfig, run_sql: RunSql) -> Callable[[], tuple[Any, ...]
 @contextlib.contextmanager
 def running_demo(*arguments: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "locus_mysql", "demo", *arguments],
+        [sys.executable, "-m", "examples", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -96,7 +96,7 @@ def test_a_chapter_holds_and_leaves_nothing_behind(
 
 
 def test_the_chapters_are_named_and_need_no_server(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["demo", "--list"]) == 0
+    assert examples.main(["--list"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
         "agents",
         "langgraph",
@@ -105,7 +105,7 @@ def test_the_chapters_are_named_and_need_no_server(capsys: pytest.CaptureFixture
         "incident",
     ]
     with pytest.raises(SystemExit):
-        cli.main(["demo", "nonsense"])
+        examples.main(["nonsense"])
     assert "there are agents, langgraph, memories, working, incident" in capsys.readouterr().err
 
 
@@ -123,7 +123,7 @@ def test_a_check_that_fails_is_shown_and_makes_the_exit_code_1(
 
     monkeypatch.setattr(CheckpointOperations, "search", forgetful)
     monkeypatch.setattr(story, "SCENES", (story.conversation, story.search))
-    assert cli.main(["demo", "--dsn", dsn]) == 1
+    assert examples.main(["--dsn", dsn]) == 1
     shown = capsys.readouterr().out
     assert "   FAILED     tea was only spoken of in the branch\n" in shown
     assert "2 of 5 checks FAILED" in shown
@@ -140,8 +140,8 @@ def test_an_error_in_the_middle_is_one_line_and_leaves_nothing_behind(
         raise Unavailable("The server went away.")
 
     monkeypatch.setattr(story, "SCENES", (story.conversation, fail))
-    assert cli.main(["demo", "--dsn", dsn]) == 1
-    assert capsys.readouterr().err == "locus-mysql: The server went away.\n"
+    assert examples.main(["--dsn", dsn]) == 1
+    assert capsys.readouterr().err == "demo: The server went away.\n"
     assert tables() == ()
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import pymysql
 import pytest
 
-from locus_mysql.development import local_server
-from locus_mysql.development.local_server import LocalServer, find_mysqld
+from ci import local_server
+from ci.local_server import LocalServer, find_mysqld
 from locus_mysql.errors import SetupError, Unavailable
 
 from .conftest import MADE_BEFORE
@@ -108,7 +108,7 @@ def running(*command: object) -> Iterator[subprocess.Popen[str]]:
 
 SERVE = """
 import pathlib, signal, sys
-from locus_mysql.development.local_server import serve
+from ci.local_server import serve
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background inherits "ignore",
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and so does one under nohup
 sys.exit(serve(pathlib.Path(sys.argv[1]), None, mysqld=pathlib.Path(sys.argv[2])))

@@ -9,11 +9,11 @@ import sys
 
 import pytest
 
+from examples.display import Screen, size
 from locus_mysql.commands import arguments
 from locus_mysql.commands import main as cli
 from locus_mysql.commands.care import add_health
 from locus_mysql.commands.looking.diff import add_diff
-from locus_mysql.development.demo.display import Screen, size
 from locus_mysql.errors import Unavailable
 
 
@@ -93,10 +93,9 @@ def test_an_error_of_ours_is_one_line_and_exit_code_1(capsys: pytest.CaptureFixt
         ["memory", "import", "file", "--memu"],
         ["vacuum", "--older-than-days", "soon"],
         ["schema", "--parser", "french"],
-        ["demo", "mysql://root:hunter2@localhost/app"],
         ["mysql://root:hunter2@localhost/app"],
         ["health", "--dsm=mysql://root:hunter2@localhost/app"],
-        ["server", "--port", "mysql://root:hun/t@er2@localhost/app"],
+        ["serve", "--port", "mysql://root:hun/t@er2@localhost/app"],
     ],
 )
 def test_wrong_arguments_end_with_2_and_repeat_no_password(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,7 +107,7 @@ def test_wrong_arguments_end_with_2_and_repeat_no_password(argv: list[str], caps
     assert "er2" not in told.err + told.out
 
 
-@pytest.mark.parametrize("command", ["demo", "health", "import-locus"])
+@pytest.mark.parametrize("command", ["health", "import-locus"])
 def test_no_error_repeats_the_password_of_a_dsn(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     for dsn in ("mysql://root:hunter2@127.0.0.1:1/app", "mysql://root:hunter2@local host:x/app", "root:hunter2@h"):
         assert cli.main([command, "--dsn", dsn]) == 1
@@ -118,7 +117,7 @@ def test_no_error_repeats_the_password_of_a_dsn(command: str, capsys: pytest.Cap
         assert "Traceback" not in told.err
 
 
-@pytest.mark.parametrize("command", [["demo", "langgraph"], ["import-langgraph"]])
+@pytest.mark.parametrize("command", [["import-langgraph"]])
 def test_commands_that_need_langgraph_say_so(
     command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,7 +152,7 @@ def test_where_no_server_was_named_the_error_says_so(
 
 def test_the_module_runs_and_its_help_names_every_command() -> None:
     ended = subprocess.run([sys.executable, "-m", "locus_mysql", "--help"], capture_output=True, text=True, check=True)
-    for command in ("demo", "server", "schema", "import-locus", "import-langgraph", "vacuum", "health"):
+    for command in ("serve", "schema", "import-locus", "import-langgraph", "vacuum", "health"):
         assert f"\n    {command}" in ended.stdout
 
 

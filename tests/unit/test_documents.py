@@ -250,7 +250,7 @@ def test_a_decision_record_is_one_page_and_is_listed(record: str) -> None:
 
 
 def test_what_the_readme_shows_of_the_demo_is_in_it() -> None:
-    story = read("locus_mysql/development/demo/story.py")
+    story = read("examples/agents/story.py")
     shown = section("See it", "README.md")
     checks = re.findall(r"^   ok +(.*)$", shown, re.MULTILINE)
     assert checks
@@ -300,7 +300,7 @@ def test_the_table_of_loggers_is_all_there_are() -> None:
     named = set()
     for path in (ROOT / "locus_mysql").rglob("*.py"):
         named |= set(re.findall(r"getLogger\(([^)]*)\)", path.read_text(encoding="utf-8")))
-    assert {f'"{name}"' for name in table} == named - {'"locus"'}  # the demo quiets Locus
+    assert {f'"{name}"' for name in table} == named
 
 
 def test_the_table_of_numbers_is_all_that_stats_tell() -> None:

@@ -22,7 +22,7 @@ FOREIGN = {
     "redis": {"working"},
     "rich": {"commands"},
     **{library: {"server"} for library in ("starlette", "uvicorn", "h11", "jinja2", "markupsafe")},
-    **{framework: {"integrations", "development"} for framework in ("locus", "langgraph", "langchain_core")},
+    **{framework: {"integrations"} for framework in ("locus", "langgraph", "langchain_core")},
 }
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from locus_mysql.development import local_server
-from locus_mysql.development.local_server import LocalServer, find_mysqld, refusal_of, refusal_of_version
+from ci import local_server
+from ci.local_server import LocalServer, find_mysqld, refusal_of, refusal_of_version
 from locus_mysql.errors import SetupError, UsageError
 
 

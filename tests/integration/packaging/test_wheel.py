@@ -21,9 +21,7 @@ def test_a_wheel_holds_what_users_need_and_no_server(wheel: Path) -> None:
         names = set(archive.namelist())
     package = ROOT / "locus_mysql"
     modules = {str(path.relative_to(ROOT)) for path in package.rglob("*.py")}
-    for_development = {name for name in modules if name.startswith("locus_mysql/development/")}
-    assert for_development
-    assert {name for name in names if name.endswith(".py")} == modules - for_development
+    assert {name for name in names if name.endswith(".py")} == modules
     assert "locus_mysql/py.typed" in names
 
 
@@ -47,18 +45,6 @@ def test_a_wheel_saves_and_loads_with_pymysql_and_its_hard_dependency_alone(
     dsn = f"{address.rpartition('/')[0]}/{database}"
     done = environment.run("-c", SAVE_AND_LOAD, dsn)
     assert done.stdout == "done\n", done.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("command", "script"), [("demo", "ci/demo"), ("server", "ci/mysql")])
-def test_commands_for_development_name_the_checkout(
-    wheel: Path, make_environment: Callable[..., Environment], command: str, script: str
-) -> None:
-    libraries = ["locus-sdk"] if command == "demo" else []
-    done = make_environment(wheel, *libraries).run("-m", "locus_mysql", command)
-    assert done.returncode == 1
-    assert script in done.stderr
-    assert done.stderr.count("\n") == 1
 
 
 OF_LOCUS = [

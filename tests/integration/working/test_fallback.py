@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.development.local_server import LocalServer
+from ci.local_server import LocalServer
 from locus_mysql.working import FallbackStorage, SyncWorkingMemory
 from locus_mysql.working.calls import (
     Address,

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.development.local_server import LocalServer
+from ci.local_server import LocalServer
 from locus_mysql.errors import Unavailable
 from locus_mysql.working.calls import (
     Address,

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from locus.core.messages import Message
 from locus.core.state import AgentState
 
-from ...integrations.locus.checkpointer import MySQLCheckpointer
-from .database import Database
+from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
+
+from ..database import Database
 
 THREAD = "long"
 TURNS = 500

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...errors import SetupError, Unavailable
+from locus_mysql.errors import SetupError, Unavailable
 
 #: Seconds until the server must have answered, or ended.
 _PATIENCE_S = 60.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TextIO, TypeAlias
 
-from ...config import MySQLConfig
+from locus_mysql.config import MySQLConfig
 
 #: Tells a chapter on a stream; True if every check held.
 Tell: TypeAlias = Callable[[MySQLConfig, TextIO], Coroutine[Any, Any, bool]]
@@ -35,11 +35,13 @@ class Chapter:
 
 #: The first one is shown where none is named.
 CHAPTERS: Mapping[str, Chapter] = {
-    "agents": Chapter("Locus agents that remember, with a scripted model", "locus", "story"),
-    "langgraph": Chapter("a LangGraph graph: interrupted, resumed elsewhere, rewound", "langgraph", "graph_story"),
-    "memories": Chapter("facts told in one conversation, used in another, found by likeness", "locus", "memory_story"),
-    "working": Chapter("a session that survives the death of its process, and of its Redis", "locus", "working_story"),
+    "agents": Chapter("Locus agents that remember, with a scripted model", "locus", "agents.story"),
+    "langgraph": Chapter("a LangGraph graph: interrupted, resumed elsewhere, rewound", "langgraph", "langgraph.story"),
+    "memories": Chapter(
+        "facts told in one conversation, used in another, found by likeness", "locus", "memories.story"
+    ),
+    "working": Chapter("a session that survives the death of its process, and of its Redis", "locus", "working.story"),
     "incident": Chapter(
-        "what did it know then, and what changed? looked up in the terminal", "locus", "incident_story"
+        "what did it know then, and what changed? looked up in the terminal", "locus", "incident.story"
     ),
 }

@@ -5,17 +5,18 @@ from __future__ import annotations
 import time
 from typing import Any, TextIO
 
-from ...config import MySQLConfig
-from ...dialect import Schema
-from ...engine.asynchronous import AsyncEngine
-from ...engine.operation import Batch, Operation
-from ...integrations.langgraph import AsyncMySQLSaver
-from ...versions.operations import VersionOperations
-from .database import own_tables
-from .display import Screen
+from locus_mysql.config import MySQLConfig
+from locus_mysql.dialect import Schema
+from locus_mysql.engine.asynchronous import AsyncEngine
+from locus_mysql.engine.operation import Batch, Operation
+from locus_mysql.integrations.langgraph import AsyncMySQLSaver
+from locus_mysql.versions.operations import VersionOperations
+
+from ..database import own_tables
+from ..display import Screen
+from ..process import options_of, running
 from .graph import compiled, thread
-from .graph_worker import Answer
-from .process import options_of, running
+from .worker import Answer
 
 CHAIR = "order/7"
 
@@ -66,7 +67,7 @@ async def answered(screen: Screen, graph: Any, config: MySQLConfig) -> None:
     """A process that has never seen the thread answers, and runs it to its end."""
     screen.scene("Another process has the answer, and goes on")
     given = Answer(options=options_of(config), thread_id=CHAIR, answer="yes")
-    async with running("locus_mysql.development.demo.graph_worker", given) as other:
+    async with running("examples.langgraph.worker", given) as other:
         log = (await other.next_event()).get("log", "")
         screen.line(f"pid {other.pid}", log)
     screen.check(log == "quoted 80, approved, ordered a chair", "it knew what was asked, and finished the graph")

@@ -1,6 +1,6 @@
 """Another process, on another day, in another conversation with the same user.
 
-Started as ``python -m locus_mysql.development.demo.memory_worker``. It reads one line of JSON, a `Question`, and writes
+Started as ``python -m examples.memories.worker``. It reads one line of JSON, a `Question`, and writes
 one, ``{"answer": …}``.
 """
 
@@ -12,12 +12,13 @@ import logging
 import sys
 from typing import Any, TypedDict
 
-from ...config import MySQLConfig
-from ...database.database import Database
-from ...integrations.locus.checkpointer import MySQLCheckpointer
-from ...integrations.locus.memory import MySQLMemory
-from ...memories.hashing import HashingEmbedder
-from .memory_agents import make_agent
+from locus_mysql.config import MySQLConfig
+from locus_mysql.database.database import Database
+from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
+from locus_mysql.integrations.locus.memory import MySQLMemory
+from locus_mysql.memories.hashing import HashingEmbedder
+
+from .agents import make_agent
 
 
 class Question(TypedDict):

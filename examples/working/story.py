@@ -9,22 +9,23 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import TextIO
 
-from ...config import MySQLConfig
-from ...database.database import Database
-from ...dialect import Schema
-from ...dialect.working.tables import working_schema
-from ...engine.asynchronous import AsyncEngine
-from ...engine.operation import Batch, Operation
-from ...working.memory import WorkingMemory
-from ...working.storages.fallback import FallbackStorage
-from ...working.storages.mysql import MySQLStorage
-from ...working.storages.redis import RedisStorage
-from .database import own_tables
-from .display import Screen
-from .process import options_of, running
+from locus_mysql.config import MySQLConfig
+from locus_mysql.database.database import Database
+from locus_mysql.dialect import Schema
+from locus_mysql.dialect.working.tables import working_schema
+from locus_mysql.engine.asynchronous import AsyncEngine
+from locus_mysql.engine.operation import Batch, Operation
+from locus_mysql.working.memory import WorkingMemory
+from locus_mysql.working.storages.fallback import FallbackStorage
+from locus_mysql.working.storages.mysql import MySQLStorage
+from locus_mysql.working.storages.redis import RedisStorage
+
+from ..database import own_tables
+from ..display import Screen
+from ..process import options_of, running
+from .agents import BEGIN, HOTEL, TICKETS, TRAIN, make_agent
 from .redis_server import PrivateRedis, private_redis
-from .working_agents import BEGIN, HOTEL, TICKETS, TRAIN, make_agent
-from .working_worker import Step
+from .worker import Step
 
 #: A killed Redis refuses connections at once; one that is only slow, on a busy machine, is waited for.
 PATIENCE_S = 30.0
@@ -111,7 +112,7 @@ async def killed(screen: Screen, config: MySQLConfig, database: Database) -> Non
     async with WorkingMemory("night-train", database) as session:
         await make_agent(session).arun(BEGIN)
         step = Step(options=options_of(config), session_id="night-train", prompt=TRAIN)
-        async with running("locus_mysql.development.demo.working_worker", step) as other:
+        async with running("examples.working.worker", step) as other:
             told = (await other.next_event()).get("answer", "")
             screen.line("Ada", TRAIN)
             screen.line(f"pid {other.pid}", told)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import secrets
 from typing import TypeVar
 
-from ...checkpoints.store import StoreOperations
-from ...config import MySQLConfig
-from ...dialect import Schema
-from ...engine.asynchronous import AsyncEngine
-from ...engine.operation import Batch, Operation
-from ...integrations.counting import counted
+from locus_mysql.checkpoints.store import StoreOperations
+from locus_mysql.config import MySQLConfig
+from locus_mysql.dialect import Schema
+from locus_mysql.engine.asynchronous import AsyncEngine
+from locus_mysql.engine.operation import Batch, Operation
+from locus_mysql.integrations.counting import counted
+
 from .display import size
 
 T = TypeVar("T")

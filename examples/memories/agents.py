@@ -13,8 +13,8 @@ from locus.memory.manager import LLMMemoryManager, Memory, MemoryType
 from locus.models.base import ModelResponse
 from locus.testing import FunctionModel, text
 
-from ...integrations.locus.checkpointer import MySQLCheckpointer
-from ...integrations.locus.memory import MySQLMemory
+from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
+from locus_mysql.integrations.locus.memory import MySQLMemory
 
 _FACT = re.compile(r"\bI (drink|live|repair) ([^.]+)\.")
 _RECALLED = re.compile(r"USER \[\w+\]: ([^\n]+)")

@@ -1,6 +1,6 @@
 """Another process that answers what a graph asked, and runs it to its end.
 
-Started as ``python -m locus_mysql.development.demo.graph_worker``. It reads one line of JSON, an `Answer`, and writes
+Started as ``python -m examples.langgraph.worker``. It reads one line of JSON, an `Answer`, and writes
 one, ``{"log": …}``.
 """
 
@@ -13,8 +13,9 @@ from typing import Any, TypedDict
 
 from langgraph.types import Command
 
-from ...config import MySQLConfig
-from ...integrations.langgraph import AsyncMySQLSaver
+from locus_mysql.config import MySQLConfig
+from locus_mysql.integrations.langgraph import AsyncMySQLSaver
+
 from .graph import compiled, thread
 
 

@@ -10,21 +10,22 @@ from typing import TextIO
 
 from locus.agent import Agent
 
-from ...checkpoints.store import StoreOperations
-from ...config import MySQLConfig
-from ...database.database import Database
-from ...dialect import Schema
-from ...engine.asynchronous import AsyncEngine
-from ...engine.operation import Batch, Operation
-from ...integrations.locus.checkpointer import MySQLCheckpointer
-from ...integrations.locus.memory import MySQLMemory
-from ...memories.hashing import HashingEmbedder
-from ...memories.store import MemoryProcedures
-from .database import own_tables
-from .display import Screen
-from .memory_agents import make_agent
-from .memory_worker import Question
-from .process import options_of, running
+from locus_mysql.checkpoints.store import StoreOperations
+from locus_mysql.config import MySQLConfig
+from locus_mysql.database.database import Database
+from locus_mysql.dialect import Schema
+from locus_mysql.engine.asynchronous import AsyncEngine
+from locus_mysql.engine.operation import Batch, Operation
+from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
+from locus_mysql.integrations.locus.memory import MySQLMemory
+from locus_mysql.memories.hashing import HashingEmbedder
+from locus_mysql.memories.store import MemoryProcedures
+
+from ..database import own_tables
+from ..display import Screen
+from ..process import options_of, running
+from .agents import make_agent
+from .worker import Question
 
 ADA, BOB = ("users", "ada", "user"), ("users", "bob", "user")
 DRINK, HOME, TRADE = "I drink green tea in the morning.", "I live in Lisbon, near the river.", "I repair violins."
@@ -103,7 +104,7 @@ async def used(stage: Stage) -> None:
     screen = stage.screen
     screen.scene("Another conversation, begun by another process")
     question = Question(options=options_of(stage.config), user="ada", thread_id="friday", prompt=ASK_DRINK)
-    async with running("locus_mysql.development.demo.memory_worker", question) as other:
+    async with running("examples.memories.worker", question) as other:
         first = (await other.next_event()).get("answer", "")
         screen.line("Ada", ASK_DRINK)
         screen.line(f"pid {other.pid}", first)

@@ -1,6 +1,6 @@
 """Another process of the application, driven through its standard streams.
 
-Started as ``python -m locus_mysql.development.demo.worker``.
+Started as ``python -m examples.agents.worker``.
 
 It reads one line of JSON, an `Assignment`, and writes one line of JSON for each event: ``{"calling": tool}`` when it
 executes a tool, ``{"answer": text}`` at the end. In the tool named ``hang_in`` it stops for good, until it is killed.
@@ -15,8 +15,9 @@ import sys
 from pathlib import Path
 from typing import Any, TypedDict
 
-from ...config import MySQLConfig
-from ...integrations.locus.checkpointer import MySQLCheckpointer
+from locus_mysql.config import MySQLConfig
+from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
+
 from .agents import make_agent
 
 

@@ -17,8 +17,12 @@ from locus.agent import Agent
 from locus.agent.result import AgentResult
 from locus.core.state import AgentState
 
-from ...config import MySQLConfig
-from ...integrations.locus.checkpointer import MySQLCheckpointer
+from locus_mysql.config import MySQLConfig
+from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
+
+from ..database import Database, own_tables
+from ..display import Screen, size
+from ..process import other_process
 from .agents import (
     ASK_NAME,
     ASK_ORDER,
@@ -29,10 +33,7 @@ from .agents import (
     executed,
     make_agent,
 )
-from .database import Database, own_tables
-from .display import Screen, size
 from .long_conversation import TURNS, converse
-from .process import other_process
 
 ADA, BRANCH, COPY = "ada", "ada/tea", "ada/copy"
 BOB, OTHER_BOB = "user-Bob", "user-bob"

@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, cast
 
-from ...config import MySQLConfig
-from .worker import Assignment
+from locus_mysql.config import MySQLConfig
+
+from .agents.worker import Assignment
 
 #: Seconds until the process must have said its next word.
 _PATIENCE_S = 30.0
@@ -60,7 +61,7 @@ async def other_process(
     assignment = Assignment(
         options=options_of(config), thread_id=thread_id, prompt=prompt, executions=str(executions), hang_in=hang_in
     )
-    async with running("locus_mysql.development.demo.worker", assignment) as other:
+    async with running("examples.agents.worker", assignment) as other:
         yield other
 
 

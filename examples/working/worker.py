@@ -1,6 +1,6 @@
 """Another process that serves a session.
 
-Started as ``python -m locus_mysql.development.demo.working_worker``. It reads one line of JSON, a `Step`, carries out
+Started as ``python -m examples.working.worker``. It reads one line of JSON, a `Step`, carries out
 one turn of the agent on MySQL, writes ``{"answer": …}``, and waits to be killed.
 """
 
@@ -12,9 +12,10 @@ import logging
 import sys
 from typing import Any, TypedDict
 
-from ...config import MySQLConfig
-from ...working.memory import WorkingMemory
-from .working_agents import make_agent
+from locus_mysql.config import MySQLConfig
+from locus_mysql.working.memory import WorkingMemory
+
+from .agents import make_agent
 
 
 class Step(TypedDict):

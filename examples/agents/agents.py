@@ -14,7 +14,7 @@ from locus.models.base import ModelResponse
 from locus.testing import FunctionModel, text, tool_call
 from locus.tools import tool
 
-from ...integrations.locus.checkpointer import MySQLCheckpointer
+from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
 
 ORDER = "Order the espresso machine for Friday."
 ASK_NAME = "What is my name?"

@@ -15,12 +15,13 @@ from typing import Any, TextIO
 from locus.agent import Agent
 from locus.core.events import TerminateEvent
 
-from ...config import MySQLConfig
-from ...integrations.locus.checkpointer import MySQLCheckpointer
-from .agents import ORDER, TEA, make_agent
-from .database import Database, own_tables
-from .display import Screen
-from .process import options_of
+from locus_mysql.config import MySQLConfig
+from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
+
+from ..agents.agents import ORDER, TEA, make_agent
+from ..database import Database, own_tables
+from ..display import Screen
+from ..process import options_of
 
 NIGHT = "night/7"
 

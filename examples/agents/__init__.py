@@ -1,0 +1,1 @@
+"""Locus agents that remember, across processes and crashes."""

@@ -1,0 +1,1 @@
+"""A LangGraph graph that is interrupted, resumed in another process, and rewound."""

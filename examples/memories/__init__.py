@@ -1,0 +1,1 @@
+"""Facts told in one conversation and used in another."""

@@ -1,0 +1,1 @@
+"""A session that survives the death of its process, and of its Redis."""

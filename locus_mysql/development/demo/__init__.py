@@ -1,1 +1,0 @@
-"""The main job, to be watched: ``python -m locus_mysql demo``."""
