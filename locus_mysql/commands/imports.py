@@ -6,15 +6,12 @@ import argparse
 import asyncio
 
 from ..config import MySQLConfig
-from ..integrations.memu.importing import MemuImport
 from .arguments import (
     FAILED,
     OK,
-    SCOPE_HELP,
     add_connection,
     add_prefix,
     add_tenant,
-    fields_of,
     need_langgraph,
     options_of,
     tell,
@@ -28,17 +25,6 @@ def add_import_langgraph(parser: argparse.ArgumentParser) -> None:
     add_tenant(parser)
     add_prefix(parser)
     parser.add_argument("--dry-run", action="store_true", help="only say what would be copied")
-
-
-def add_import_memu(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``import-memu``."""
-    add_import_langgraph(parser)
-    parser.add_argument(
-        "--scope",
-        default="user_id",
-        metavar="FIELDS",
-        help=f"{SCOPE_HELP} (user_id)",
-    )
 
 
 def import_langgraph(arguments: argparse.Namespace) -> int:
@@ -59,15 +45,6 @@ def import_langgraph_store(arguments: argparse.Namespace) -> int:
 
     source, target = _from_and_to(arguments)
     summary = asyncio.run(LangGraphStoreImport(source, target, dry_run=arguments.dry_run, tell=tell).run())
-    print(summary)
-    return OK if summary.complete else FAILED
-
-
-def import_memu(arguments: argparse.Namespace) -> int:
-    """Copy the records of memU's unmerged MySQL pull request."""
-    source, target = _from_and_to(arguments)
-    scope = fields_of(arguments.scope)
-    summary = asyncio.run(MemuImport(source, target, scope=scope, dry_run=arguments.dry_run, tell=tell).run())
     print(summary)
     return OK if summary.complete else FAILED
 

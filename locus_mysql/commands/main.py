@@ -14,10 +14,8 @@ from .care import add_health, add_vacuum, health, vacuum
 from .copying import add_copy, add_import_locus, copy, import_locus
 from .imports import (
     add_import_langgraph,
-    add_import_memu,
     import_langgraph,
     import_langgraph_store,
-    import_memu,
 )
 from .looking.diff import add_diff, diff
 from .looking.rm import add_rm, rm
@@ -44,7 +42,6 @@ COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], int], Callable[[argpars
         add_import_langgraph,
         "copy the items of langgraph-checkpoint-mysql's store",
     ),
-    "import-memu": (import_memu, add_import_memu, "copy the records of memU's unmerged MySQL pull request"),
     "export": (export_threads, add_export, "write threads to a file of JSON lines"),
     "import": (import_threads, add_import, "write the threads of such a file into the tables"),
     "memory": (memory, add_memory, "export long-term memory to a file of JSON lines, or import one"),
