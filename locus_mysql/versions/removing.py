@@ -9,7 +9,9 @@ from typing import cast
 from ..config import MySQLConfig
 from ..dialect import Statement
 from ..dialect.versions import VersionDialect
-from ..engine.operation import Batch, Duplicate, Operation
+from ..drivers.interface import Row
+from ..engine.logs import HOUSEKEEPING
+from ..engine.operation import Batch, Duplicate, Operation, Outdated
 from ..errors import InvalidInput, ThreadExists
 from . import keys
 from .memory import VersionMemory
@@ -37,7 +39,7 @@ class Removing:
         self._memory.forget((tenant, thread_id))
         lock = self._sql.threads.begin_epoch(tenant, thread_id, os.urandom(8))
         removal = (self._sql.settled.settle_all(tenant, thread_id), *self._sql.threads.delete_all(tenant, thread_id))
-        return (yield from self._once(tenant, (lock,), removal)) > 0
+        return (yield from self._once(tenant, (lock,), removal)) > 1
 
     def delete_checkpoint(self, tenant: str, thread_id: str, ns: str, checkpoint_id: str) -> Operation[bool]:
         """Delete a checkpoint with its writes; True if there was one. One round trip.
@@ -72,12 +74,21 @@ class Removing:
         """
         if source == destination:
             raise InvalidInput("A thread cannot be copied onto itself; choose another destination.")
-        sql = self._sql.removing
+        threads, removing, epoch = self._sql.threads, self._sql.removing, os.urandom(8)
         self._memory.forget((tenant, destination))
-        row = sql.copy(tenant, source, destination, os.urandom(8), self._ttl_us)
+        first = (
+            threads.begin_epoch(tenant, destination, os.urandom(8)),
+            self._sql.settled.settle_expired(tenant, destination),
+            *threads.clear_expired(tenant, destination),
+            removing.copy_thread(tenant, source, destination, epoch, self._ttl_us),
+        )
+        then = (
+            *removing.copy_content(tenant, source, destination, epoch),
+            threads.unlock(tenant, destination),
+        )
         try:
-            return (yield from self._once(tenant, row, sql.copy_content(tenant, source, destination))) > 0
-        except Duplicate:
+            return (yield from self._once(tenant, first, then)) > 0
+        except Outdated:
             raise ThreadExists(
                 f"Thread {destination!r} has checkpoints already; delete it first or copy to another id."
             ) from None
@@ -86,11 +97,13 @@ class Removing:
         """Delete checkpoints that are older; returns how many.
 
         Threads that have expired, or were not saved to for so long, go whole. Of others the newest checkpoint of each
-        namespace stays. Writes that are older and have no checkpoint go as well, and are not counted.
+        namespace stays. Writes that are older and have no checkpoint go as well, and are not counted. Whatever its age,
+        what damage left goes: rows of threads that do not exist, and checkpoints of which a part is gone.
         """
         age_us = int(older_than_s * 1_000_000)
         yield Batch.of(self._sql.settled.forget_old())
-        removed = yield from self._remove_stale(tenant, age_us)
+        removed = yield from self._remove_damaged(tenant)
+        removed += yield from self._remove_stale(tenant, age_us)
         yield from self._remove_orphans(tenant, age_us)
         after = ""
         while True:
@@ -101,6 +114,65 @@ class Removing:
             if len(page.rows) < _PAGE:
                 return removed
 
+    def _remove_damaged(self, tenant: str) -> Operation[int]:
+        """Remove what no operation leaves, but damage may; returns how many checkpoints could be seen of it.
+
+        Checkpoints and parts of threads that do not exist, which nobody sees; and checkpoints of which a part is gone,
+        so that they cannot be loaded, nor listed with others.
+        """
+        removed, after = 0, ""
+        while True:
+            (page,) = yield Batch.of(self._sql.threads.ids_in_versions(tenant, after, _PAGE))
+            yield from self._clear_missing(tenant, page.rows)
+            if page.rows:
+                first, after = (cast(str, page.rows[place][0]) for place in (0, -1))
+                removed += yield from self._remove_broken(tenant, first, after)
+            if len(page.rows) < _PAGE:
+                break
+        after = ""
+        while True:
+            (page,) = yield Batch.of(self._sql.threads.ids_in_parts(tenant, after, _PAGE))
+            yield from self._clear_missing(tenant, page.rows)
+            if len(page.rows) < _PAGE:
+                return removed
+            after = cast(str, page.rows[-1][0])
+
+    def _remove_broken(self, tenant: str, first: str, last: str) -> Operation[int]:
+        """Remove checkpoints of which a part is gone, of the threads from one id to another; returns how many."""
+        removed = 0
+        (found,) = yield Batch.of(self._sql.removing.threads_with_broken(tenant, first, last))
+        for row in found.rows:
+            thread_id = cast(str, row[0])
+            broken = yield from self._remove(tenant, thread_id, self._sql.removing.hide_broken(tenant, thread_id))
+            removed += broken
+            if broken:
+                HOUSEKEEPING.warning(
+                    "vacuum removed %d checkpoints of thread %r that could not be loaded: parts of them were gone.",
+                    broken,
+                    thread_id,
+                )
+        return removed
+
+    def _clear_missing(self, tenant: str, rows: Sequence[Row]) -> Operation[None]:
+        """Clear the ids of a page whose threads do not exist."""
+        for thread_id, missing in rows:
+            if missing:
+                yield from self._clear(tenant, cast(str, thread_id))
+
+    def _clear(self, tenant: str, thread_id: str) -> Operation[None]:
+        """Remove what stands under the id of a thread that does not exist, unless it was made meanwhile."""
+        threads = self._sql.threads
+        lock = threads.begin_epoch(tenant, thread_id, os.urandom(8))
+        yield from self._once(
+            tenant,
+            (lock,),
+            (
+                self._sql.settled.settle_expired(tenant, thread_id),
+                *threads.clear_expired(tenant, thread_id),
+                threads.unlock(tenant, thread_id),
+            ),
+        )
+
     def _remove_stale(self, tenant: str, age_us: int) -> Operation[int]:
         """Delete threads that have expired or were not saved to for so long; returns how many checkpoints they had."""
         removed = 0
@@ -110,11 +182,14 @@ class Removing:
             for row in found.rows:
                 thread_id = cast(str, row[0])
                 self._memory.forget((tenant, thread_id))
-                lock, *deletes = self._sql.threads.delete_stale(tenant, thread_id, os.urandom(8), age_us)
+                lock = self._sql.threads.lock_stale(tenant, thread_id, os.urandom(8), age_us)
                 settle = self._sql.settled.settle_all(tenant, thread_id)
-                locked, _, gone, *_ = yield Batch.of(lock, settle, *deletes)
-                went += locked.affected
-                removed += gone.affected
+                first = (*lock, settle, self._sql.threads.delete_visible(tenant, thread_id))
+                try:
+                    removed += yield from self._once(tenant, first, self._sql.threads.delete_all(tenant, thread_id))
+                except Outdated:  # it was saved to, or went
+                    continue
+                went += 1
             if not went:
                 return removed
 
@@ -125,7 +200,9 @@ class Removing:
             (page,) = yield Batch.of(self._sql.removing.threads_with_orphans(tenant, after, age_us, _PAGE))
             for row in page.rows:
                 after = cast(str, row[0])
-                yield Batch.of(self._sql.removing.delete_orphans(tenant, after, age_us))
+                lock = self._sql.threads.begin_epoch(tenant, after, os.urandom(8))
+                delete = self._sql.removing.delete_orphans(tenant, after, age_us)
+                yield from self._once(tenant, (lock,), (delete, self._sql.threads.unlock(tenant, after)))
             if len(page.rows) < _PAGE:
                 return
 
@@ -141,8 +218,10 @@ class Removing:
     def _once(self, tenant: str, first: Sequence[Statement], then: Sequence[Statement]) -> Operation[int]:
         """Carry out statements once, even if their answer is lost; returns what the last of the first ones affected.
 
+        The first statement locks the thread, or the batch is undone. Nothing is done to a thread that is not locked.
+
         Raises:
-            Duplicate: Of a table of theirs.
+            Outdated: A guard among the statements failed. Nothing was done, and nothing will be if it arrives again.
         """
         token = os.urandom(16)
         find = self._sql.settled.find(tenant, token)
@@ -151,12 +230,23 @@ class Removing:
         except Duplicate as duplicate:
             if duplicate.table != self._sql.names["settled"]:
                 raise
+        except Outdated as refused:
+            if not refused.fate_unknown or (yield from self._settle_late(tenant, token)):
+                raise
         else:
-            if results.landed is not None:
-                return cast(int, results.landed[0])
-            affected = results[len(first) - 1].affected
-            if affected or not results.fate_unknown:
-                return affected
+            return results[len(first) - 1].affected if results.landed is None else cast(int, results.landed[0])
         # The first try was carried out while the second one was on its way.
         (found,) = yield Batch.of(find)
-        return cast(int, found.rows[0][0]) if found.rows else 0
+        return cast(int, found.rows[0][0])
+
+    def _settle_late(self, tenant: str, token: bytes) -> Operation[bool]:
+        """Leave the token of what was refused, as its first try may arrive late; False if it was carried out since."""
+        own = os.urandom(16)
+        try:
+            yield Batch(
+                (self._sql.settled.settle(tenant, token), self._sql.settled.settle(tenant, own)),
+                self._sql.settled.find(tenant, own),
+            )
+        except Duplicate:
+            return False
+        return True

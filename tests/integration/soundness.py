@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
 from locus_mysql.checkpoints.coding.delta import StoredRow, assemble
 from locus_mysql.database.exact_json import decode_json
+from locus_mysql.dialect.versions.rows import OWN_PARTS
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ def assert_all_sound(connection: Any) -> None:
     for table in tables:
         if table.endswith("threads") and table.replace("threads", "checkpoints") in tables:
             assert_sound(connection, table.removesuffix("threads"))
+        if table.endswith("version_threads"):
+            assert_versions_sound(connection, table.removesuffix("version_threads"))
 
 
 def assert_sound(connection: Any, prefix: str = "locus_") -> None:
@@ -63,6 +67,38 @@ def assert_sound(connection: Any, prefix: str = "locus_") -> None:
     for place, rows in stored.items():
         assert max(rows) <= threads[place], (place, "a row is newer than the thread")
         _assert_thread_sound(place, rows)
+
+
+def assert_versions_sound(connection: Any, prefix: str = "locus_") -> None:
+    """Verify the tables of graphs' checkpoints by raw SQL.
+
+    Args:
+        connection: A DB-API connection that has the schema selected.
+        prefix: The tables' prefix.
+    """
+    threads = {tuple(row) for row in _rows(connection, f"SELECT tenant, thread_id FROM `{prefix}version_threads`")}
+    rows = _rows(
+        connection,
+        "SELECT tenant, thread_id, ns_key, seq, stored_seq, hidden, sources, chunk IS NOT NULL, version_key,"
+        f" parent_key, needs FROM `{prefix}versions`",
+    )
+    parts = {tuple(row) for row in _rows(connection, f"SELECT tenant, thread_id, part FROM `{prefix}version_parts`")}
+    apart = set(parts)
+    parts |= {(row[0], row[1], row[3] * OWN_PARTS) for row in rows if row[7]}
+    visible = {(row[0], row[1]) for row in rows if row[5] == 0}
+    assert visible == threads, "a thread without checkpoints, or checkpoints without a thread"
+    assert {(row[0], row[1]) for row in rows} <= threads, "hidden checkpoints without a thread"
+    used: set[tuple[Any, ...]] = set()
+    needed = {(row[0], row[1], row[9]) for row in rows if row[10]}
+    for tenant, thread_id, _, seq, stored_seq, hidden, sources, _, version_key, _, _ in rows:
+        numbers = json.loads(sources)
+        own = seq if stored_seq is None else stored_seq
+        here = {(tenant, thread_id, own * OWN_PARTS + part if part < OWN_PARTS else part) for part in numbers}
+        assert here <= parts, (thread_id, seq, "a part is gone")
+        used |= here
+        assert hidden in (0, 1), (thread_id, seq, "what is to be removed was left")
+        assert not hidden or (tenant, thread_id, version_key) in needed, (thread_id, seq, "hidden, and nobody needs it")
+    assert apart <= used, "parts that no checkpoint needs were left"
 
 
 def _assert_thread_sound(place: tuple[str, str], rows: dict[int, StoredCheckpoint]) -> None:

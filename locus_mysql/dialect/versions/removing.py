@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ..statement import Param, Statement
 from ..template import Statements
 from .rows import OWN_PARTS
+from .threads import ONLY_LOCKED
 
 HIDE_NAMED = "UPDATE {versions} v SET v.hidden = 1 WHERE v.tenant = %s AND v.thread_id = %s AND v.version_key = %s"
 
@@ -54,6 +55,31 @@ SELECT DISTINCT v.thread_id
  ORDER BY v.thread_id
  LIMIT %s
 """
+
+# Checkpoints of which a part is gone: no operation leaves such, but damage may. A row whose stored_seq is NULL holds
+# its part itself.
+_BROKEN = """{versions} v
+  JOIN JSON_TABLE(v.sources, '$[*]' COLUMNS (part BIGINT UNSIGNED PATH '$')) s
+  LEFT JOIN {parts} p ON p.tenant = v.tenant AND p.thread_id = v.thread_id
+                     AND p.part = IF(s.part < <own>, COALESCE(v.stored_seq, v.seq) * <own> + s.part, s.part)
+  LEFT JOIN {versions} o ON o.tenant = v.tenant AND o.thread_id = v.thread_id AND o.ns_key = v.ns_key
+                        AND o.seq = IF(s.part < <own>, COALESCE(v.stored_seq, v.seq), s.part DIV <own>)
+                        AND o.stored_seq IS NULL
+""".replace("<own>", str(OWN_PARTS))
+HIDE_BROKEN = """
+UPDATE {versions} x
+  JOIN (SELECT DISTINCT v.ns_key, v.seq
+          FROM <broken>
+         WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0 AND p.part IS NULL AND o.seq IS NULL) AS broken
+    ON broken.ns_key = x.ns_key AND broken.seq = x.seq
+   SET x.hidden = 1
+ WHERE x.tenant = %s AND x.thread_id = %s
+""".replace("<broken>", _BROKEN)
+THREADS_WITH_BROKEN = """
+SELECT DISTINCT v.thread_id
+  FROM <broken>
+ WHERE v.tenant = %s AND v.thread_id BETWEEN %s AND %s AND v.hidden = 0 AND p.part IS NULL AND o.seq IS NULL
+""".replace("<broken>", _BROKEN)
 
 # Of the hidden rows, those that no other row needs: neither as the parent its values go on from, and so on up the line,
 # nor as the parent whose writes it reads. They are marked 2.
@@ -106,11 +132,13 @@ DELETE p FROM {parts} p
 """.replace("<used>", _USED).replace("<own>", str(OWN_PARTS))
 
 # A thread without checkpoints is no thread. What is left of it by then are writes that came before their checkpoint.
+# Nor is one whose row was only made to be locked.
 DROP_IF_EMPTY = """
 DELETE FROM {threads}
  WHERE tenant = %s AND thread_id = %s
-   AND NOT EXISTS (SELECT 1 FROM {versions} v WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0)
-"""
+   AND (expires_at = <only_locked>
+        OR NOT EXISTS (SELECT 1 FROM {versions} v WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0))
+""".replace("<only_locked>", ONLY_LOCKED)
 
 # Threads with old writes whose checkpoint never came, or went while they were on their way; in the order of the primary
 # key.
@@ -136,40 +164,48 @@ THREADS_OF_RUNS = """
 SELECT DISTINCT v.thread_id FROM {versions} v WHERE v.tenant = %s AND v.run_key IN (<runs>) AND v.hidden = 0
 """
 
+# Make a thread's row, which is locked, that of a copy, and lock the source. If there is no source, no row is affected.
+# A destination that is alive fails with error 3141, which undoes the batch. The assignments run left to right.
 COPY_THREAD = """
 INSERT INTO {threads} (tenant, thread_id, last_seq, epoch, created_at, updated_at, expires_at)
 SELECT t.tenant, %s, t.last_seq, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
   FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+   FOR SHARE
+    ON DUPLICATE KEY UPDATE
+       last_seq   = t.last_seq + JSON_LENGTH(IF({threads}.expires_at <= UTC_TIMESTAMP(6), '[]', '')),
+       epoch      = %s,
+       created_at = UTC_TIMESTAMP(6),
+       updated_at = UTC_TIMESTAMP(6),
+       expires_at = UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
+"""
+
+# All that follows is copied only into the copy that was just made, which its epoch tells.
+_COPIED = """
+  JOIN {threads} d ON d.tenant = %s AND d.thread_id = %s AND d.epoch = %s
 """
 
 COPY_VERSIONS = """
 INSERT INTO {versions} (tenant, thread_id, ns_key, seq, version_key, parent_key, checkpoint_id, parent_id, ns,
                         stored_seq, hidden, needs, sources, tokens, payload, metadata, run_key, chunk, created_at)
-SELECT v.tenant, %s, v.ns_key, v.seq, v.version_key, v.parent_key, v.checkpoint_id, v.parent_id, v.ns,
+SELECT v.tenant, d.thread_id, v.ns_key, v.seq, v.version_key, v.parent_key, v.checkpoint_id, v.parent_id, v.ns,
        v.stored_seq, v.hidden, v.needs, v.sources, v.tokens, v.payload, v.metadata, v.run_key, v.chunk, v.created_at
-  FROM {versions} v
- WHERE v.tenant = %s AND v.thread_id = %s
+  FROM {versions} v<copied> WHERE v.tenant = %s AND v.thread_id = %s
 """
 
 COPY_PARTS = """
 INSERT INTO {parts} (tenant, thread_id, part, chunk)
-SELECT p.tenant, %s, p.part, p.chunk FROM {parts} p WHERE p.tenant = %s AND p.thread_id = %s
+SELECT p.tenant, d.thread_id, p.part, p.chunk
+  FROM {parts} p<copied> WHERE p.tenant = %s AND p.thread_id = %s
 """
 
 # Where the destination had writes that came before their checkpoint, those of the source win.
 COPY_WRITES = """
 REPLACE INTO {writes} (tenant, thread_id, version_key, task_key, idx, task_id, task_path, channel, tokens, payload,
                        created_at)
-SELECT w.tenant, %s, w.version_key, w.task_key, w.idx, w.task_id, w.task_path, w.channel, w.tokens, w.payload,
+SELECT w.tenant, d.thread_id, w.version_key, w.task_key, w.idx, w.task_id, w.task_path, w.channel, w.tokens, w.payload,
        w.created_at
-  FROM {writes} w
- WHERE w.tenant = %s AND w.thread_id = %s
-"""
-
-LOCK_SOURCE = """
-SELECT 1 FROM {threads} t
- WHERE t.tenant = %s AND t.thread_id = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6)) FOR SHARE
+  FROM {writes} w<copied> WHERE w.tenant = %s AND w.thread_id = %s
 """
 
 
@@ -195,6 +231,14 @@ class RemovingStatements(Statements):
         """Take checkpoints older than an age out of a thread, but for the newest of each namespace."""
         key = (tenant, thread_id)
         return Statement(self._text(HIDE_BEFORE), (*key, *key, age_us))
+
+    def hide_broken(self, tenant: str, thread_id: str) -> Statement:
+        """Take checkpoints of which a part is gone out of a thread."""
+        return Statement(self._text(HIDE_BROKEN), (tenant, thread_id) * 2)
+
+    def threads_with_broken(self, tenant: str, first: str, last: str) -> Statement:
+        """Ids of threads that have such checkpoints, from one id to another."""
+        return Statement(self._text(THREADS_WITH_BROKEN), (tenant, first, last))
 
     def threads_before(self, tenant: str, after: str, age_us: int, limit: int) -> Statement:
         """Ids of threads that have such checkpoints, those behind an id, in order."""
@@ -232,17 +276,16 @@ class RemovingStatements(Statements):
         text = self._text(THREADS_OF_RUNS).replace("<runs>", ", ".join(["%s"] * len(run_keys)))
         return Statement(text, (tenant, *run_keys))
 
-    def copy(
-        self, tenant: str, source: str, destination: str, epoch: bytes, ttl_us: int | None
-    ) -> tuple[Statement, ...]:
-        """Copy a thread's row; the second statement affects a row if there is one, and fails with 1062 if both are."""
-        key = (tenant, source)
-        return (
-            Statement(self._text(LOCK_SOURCE), key),
-            Statement(self._text(COPY_THREAD), (destination, epoch, ttl_us, *key)),
-        )
+    def copy_thread(self, tenant: str, source: str, destination: str, epoch: bytes, ttl_us: int | None) -> Statement:
+        """Make the row of a locked thread that of a copy; affects no row if there is no source.
 
-    def copy_content(self, tenant: str, source: str, destination: str) -> tuple[Statement, ...]:
-        """Copy what is in a thread whose row was copied."""
+        Fails with error 3141 if the destination is alive.
+        """
+        params = (destination, epoch, ttl_us, tenant, source, epoch, ttl_us)
+        return Statement(self._text(COPY_THREAD), params)
+
+    def copy_content(self, tenant: str, source: str, destination: str, epoch: bytes) -> tuple[Statement, ...]:
+        """Copy what is in a thread whose row was copied under this epoch; if it was not, copies nothing."""
+        params = (tenant, destination, epoch, tenant, source)
         copies = (COPY_VERSIONS, COPY_PARTS, COPY_WRITES)
-        return tuple(Statement(self._text(text), (destination, tenant, source)) for text in copies)
+        return tuple(Statement(self._text(text, ("<copied>", _COPIED.rstrip() + "\n")), params) for text in copies)

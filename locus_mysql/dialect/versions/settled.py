@@ -11,12 +11,10 @@ from __future__ import annotations
 from ..statement import Statement
 from ..template import Statements
 
-# Behind the statement that counts. What affected nothing leaves no token: it may be done again.
+# Behind the statement that counts. Also if that affected nothing: a late duplicate must not find something to remove
+# that was made since.
 SETTLE = """
-INSERT INTO {settled} (tenant, token, affected, settled_at)
-SELECT %s, %s, ROW_COUNT(), UTC_TIMESTAMP(6)
-  FROM DUAL
- WHERE ROW_COUNT() > 0
+INSERT INTO {settled} (tenant, token, affected, settled_at) VALUES (%s, %s, GREATEST(ROW_COUNT(), 0), UTC_TIMESTAMP(6))
 """
 
 # The tokens of the saves that wrote the rows which are about to be removed, if these may still be repeated. A row that
@@ -59,7 +57,7 @@ class SettledStatements(Statements):
         return self._settle(tenant, thread_id, OF_EXPIRED)
 
     def settle(self, tenant: str, token: bytes) -> Statement:
-        """Leave a token, with the number of rows that the statement before affected, if it did any."""
+        """Leave a token, with the number of rows that the statement before affected."""
         return Statement(self._text(SETTLE), (tenant, token))
 
     def find(self, tenant: str, token: bytes) -> Statement:

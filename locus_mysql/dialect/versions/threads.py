@@ -29,25 +29,50 @@ UPDATE {threads}
  WHERE tenant = %s AND thread_id = %s AND epoch = %s AND (expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6))
 """
 
-# Take the next number of whatever thread there is, making it if there is none. An expired thread starts anew. The
-# assignments run left to right; expires_at must come after those that read it.
-TAKE_SEQ = """
-INSERT INTO {threads} (tenant, thread_id, last_seq, epoch, created_at, updated_at, expires_at)
-VALUES (%s, %s, LAST_INSERT_ID(1), %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6),
-        UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND)
-ON DUPLICATE KEY UPDATE
-  epoch      = IF(expires_at <= UTC_TIMESTAMP(6), %s, epoch),
-  created_at = IF(expires_at <= UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), created_at),
-  last_seq   = LAST_INSERT_ID(last_seq + 1),
-  updated_at = UTC_TIMESTAMP(6),
-  expires_at = UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
-"""
+#: When a thread has expired whose row was only made to be locked. No committed row has this time.
+ONLY_LOCKED = "'1970-01-01'"
 
-LOCK = "SELECT epoch FROM {threads} WHERE tenant = %s AND thread_id = %s FOR UPDATE"
+# Lock a thread, whether it exists or not. Under READ COMMITTED, a statement that finds no row locks nothing, and what
+# follows it would run against whatever another process commits meanwhile. So a thread that does not exist gets a row,
+# which counts as expired: whoever makes the thread waits for this row's lock.
+LOCK = """
+INSERT INTO {threads} (tenant, thread_id, last_seq, epoch, created_at, updated_at, expires_at)
+VALUES (%s, %s, 0, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), <only_locked>)
+    ON DUPLICATE KEY UPDATE <set>
+""".replace("<only_locked>", ONLY_LOCKED)
+AS_IT_IS = "last_seq = {threads}.last_seq"
+
+# Of a thread of which something will be removed. The row that tells when it was saved to last may be among that.
+# Affects two rows if the thread exists, and one if not.
+NEW_EPOCH = """
+       epoch      = %s,
+       updated_at = GREATEST({threads}.updated_at, COALESCE((SELECT v.created_at
+                                                               FROM {versions} v
+                                                              WHERE v.tenant = %s AND v.thread_id = %s
+                                                              ORDER BY v.seq DESC LIMIT 1), {threads}.updated_at))"""
+
+# Remove the row of a thread that was only made to be locked.
+UNLOCK = "DELETE FROM {threads} WHERE tenant = %s AND thread_id = %s AND expires_at = <only_locked>".replace(
+    "<only_locked>", ONLY_LOCKED
+)
+
+# Take the next number of a thread that is locked. An expired one starts anew. The assignments run left to right;
+# expires_at must come after those that read it.
+TAKE_SEQ = """
+UPDATE {threads}
+   SET epoch      = IF(expires_at <= UTC_TIMESTAMP(6), %s, epoch),
+       created_at = IF(expires_at <= UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), created_at),
+       last_seq   = LAST_INSERT_ID(last_seq + 1),
+       updated_at = UTC_TIMESTAMP(6),
+       expires_at = UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
+ WHERE tenant = %s AND thread_id = %s
+"""
 
 EPOCH = "SELECT epoch FROM {threads} WHERE tenant = %s AND thread_id = %s"
 
-# What an expired thread left. Its writes go only if they are from before: one of the new life may be here already.
+# What an expired thread left, and what stands under the id of a thread that does not exist: no operation leaves such
+# rows, but damage may. Writes go only if they are from before: one of the new life may be here already. Each statement
+# reads the thread's row first, by its key, and no other row if the thread is alive.
 CLEAR_EXPIRED = (
     """
 DELETE x FROM {versions} x
@@ -65,14 +90,6 @@ DELETE x FROM {writes} x
  WHERE x.tenant = %s AND x.thread_id = %s AND t.expires_at <= UTC_TIMESTAMP(6) AND x.created_at <= t.expires_at
 """,
 )
-
-# Lock a thread of which something will be removed. The row that tells when it was saved to last may be among that.
-BEGIN_EPOCH = """
-UPDATE {threads} t
-   SET t.epoch      = %s,
-       t.updated_at = <saved_at>
- WHERE t.tenant = %s AND t.thread_id = %s
-""".replace("<saved_at>", _SAVED_AT)
 
 DELETE_ALL = (
     "DELETE FROM {versions} WHERE tenant = %s AND thread_id = %s",
@@ -122,14 +139,22 @@ UPDATE {threads} t SET t.epoch = %s
    AND (t.expires_at <= UTC_TIMESTAMP(6) OR <saved_at> < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND)
 """.replace("<saved_at>", _SAVED_AT)
 
-# The same four deletes as above, but only of a thread whose epoch is the one just set; what is visible goes first, to
-# be counted.
-DELETE_STALE = tuple(
-    f"DELETE x FROM {{{table}}} x JOIN {{threads}} t ON t.tenant = x.tenant AND t.thread_id = x.thread_id"
-    f" WHERE x.tenant = %s AND x.thread_id = %s AND t.epoch = %s{condition}"
-    for table, condition in (("versions", " AND x.hidden = 0"), ("versions", ""), ("parts", ""), ("writes", ""))
-)
-DROP_STALE = "DELETE FROM {threads} WHERE tenant = %s AND thread_id = %s AND epoch = %s"
+# Undo the batch, with error 3141, if the statement before locked no thread.
+HELD = "SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)"
+
+# What is visible of a thread. It goes first where it is to be counted.
+DELETE_VISIBLE = "DELETE FROM {versions} WHERE tenant = %s AND thread_id = %s AND hidden = 0"
+
+# A page of ids, and for each whether the thread does not exist. Relies on the tables' keys that begin with thread ids.
+IDS_IN = """
+SELECT x.thread_id, t.thread_id IS NULL
+  FROM (SELECT DISTINCT thread_id FROM {<table>}
+         WHERE tenant = %s AND thread_id > %s
+         ORDER BY thread_id
+         LIMIT %s) AS x
+  LEFT JOIN {threads} t ON t.tenant = %s AND t.thread_id = x.thread_id
+ ORDER BY x.thread_id
+"""
 
 
 class ThreadStatements(Statements):
@@ -144,6 +169,8 @@ class ThreadStatements(Statements):
     ) -> tuple[Statement, ...]:
         """The thread's next number as last insert id; makes the thread, or an expired one anew, under this epoch.
 
+        What stands under the thread's id though it does not exist, or has expired, is removed.
+
         The statement that takes it is the last one.
 
         Args:
@@ -155,19 +182,31 @@ class ThreadStatements(Statements):
         """
         key = (tenant, thread_id)
         return (
-            Statement(self._text(LOCK), key),
+            Statement(self._text(LOCK, ("<set>", AS_IT_IS)), (*key, epoch)),
             *((settle,) if ttl_us is not None and ttl_us < KEPT_S * 1_000_000 else ()),
-            *(Statement(self._text(text), key) for text in CLEAR_EXPIRED),
-            Statement(self._text(TAKE_SEQ), (*key, epoch, ttl_us, epoch, ttl_us)),
+            *self.clear_expired(tenant, thread_id),
+            Statement(self._text(TAKE_SEQ), (epoch, ttl_us, *key)),
         )
+
+    def clear_expired(self, tenant: str, thread_id: str) -> tuple[Statement, ...]:
+        """Remove what stands under the id of a thread that is locked, if it has expired or does not exist."""
+        return tuple(Statement(self._text(text), (tenant, thread_id)) for text in CLEAR_EXPIRED)
 
     def epoch(self, tenant: str, thread_id: str) -> Statement:
         """The thread's epoch."""
         return Statement(self._text(EPOCH), (tenant, thread_id))
 
     def begin_epoch(self, tenant: str, thread_id: str, epoch: bytes) -> Statement:
-        """Lock a thread, and give it another epoch; affects one row if there is one."""
-        return Statement(self._text(BEGIN_EPOCH), (epoch, tenant, thread_id))
+        """Lock a thread, and give it another epoch; affects two rows if it exists.
+
+        If it does not, it has a row until the batch ends: end the batch with `unlock`, or with what removes the row.
+        """
+        key = (tenant, thread_id)
+        return Statement(self._text(LOCK, ("<set>", NEW_EPOCH)), (*key, epoch, epoch, *key))
+
+    def unlock(self, tenant: str, thread_id: str) -> Statement:
+        """Remove the row of a thread that does not exist, and was locked."""
+        return Statement(self._text(UNLOCK), (tenant, thread_id))
 
     def delete_all(self, tenant: str, thread_id: str) -> tuple[Statement, ...]:
         """Remove a thread with everything in it."""
@@ -186,14 +225,21 @@ class ThreadStatements(Statements):
         """Ids of threads that have expired or were not saved to for so long."""
         return Statement(self._text(STALE), (tenant, limit, tenant, age_us, age_us, limit))
 
-    def delete_stale(self, tenant: str, thread_id: str, epoch: bytes, age_us: int) -> tuple[Statement, ...]:
-        """Remove a thread if it still is stale; the first statement affects a row if it is.
-
-        The second one affects the checkpoints that went.
-        """
-        key = (tenant, thread_id)
+    def lock_stale(self, tenant: str, thread_id: str, epoch: bytes, age_us: int) -> tuple[Statement, Statement]:
+        """Lock a thread if it still is stale; else undo the batch."""
         return (
-            Statement(self._text(LOCK_STALE), (epoch, *key, age_us)),
-            *(Statement(self._text(text), (*key, epoch)) for text in DELETE_STALE),
-            Statement(self._text(DROP_STALE), (*key, epoch)),
+            Statement(self._text(LOCK_STALE), (epoch, tenant, thread_id, age_us)),
+            Statement(HELD),
         )
+
+    def delete_visible(self, tenant: str, thread_id: str) -> Statement:
+        """Remove the checkpoints of a thread that is locked; those that were deleted, and are needed, stay."""
+        return Statement(self._text(DELETE_VISIBLE), (tenant, thread_id))
+
+    def ids_in_versions(self, tenant: str, after: str, limit: int) -> Statement:
+        """A page of the ids of threads that have checkpoints, and for each whether the thread does not exist."""
+        return Statement(self._text(IDS_IN, ("<table>", "versions")), (tenant, after, limit, tenant))
+
+    def ids_in_parts(self, tenant: str, after: str, limit: int) -> Statement:
+        """The same of threads that have parts."""
+        return Statement(self._text(IDS_IN, ("<table>", "parts")), (tenant, after, limit, tenant))

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import ContextVar
@@ -25,7 +25,17 @@ from typing import Any, Literal, Self
 
 import pymysql
 
-from locus_mysql import CheckpointStore, MySQLBackend, MySQLConfig, SyncCheckpointStore, SyncMySQLBackend
+from locus_mysql import (
+    CheckpointStore,
+    MemoryStore,
+    MySQLBackend,
+    MySQLCheckpointSaver,
+    MySQLConfig,
+    SyncCheckpointStore,
+    SyncMemoryStore,
+    SyncMySQLBackend,
+    SyncMySQLCheckpointSaver,
+)
 from locus_mysql.dialect import Statement
 from locus_mysql.drivers.interface import ConnectionLost, DriverError, Result
 from locus_mysql.drivers.registry import find_driver, register_driver
@@ -39,6 +49,10 @@ _CLASSES = {
     ("store", "sync"): SyncCheckpointStore,
     ("backend", "async"): MySQLBackend,
     ("backend", "sync"): SyncMySQLBackend,
+    ("saver", "async"): MySQLCheckpointSaver,
+    ("saver", "sync"): SyncMySQLCheckpointSaver,
+    ("memories", "async"): MemoryStore,
+    ("memories", "sync"): SyncMemoryStore,
 }
 
 #: running: on its way. asks: a packet is about to be sent. answered: the server's answer is held back. done: ended.
@@ -176,6 +190,31 @@ class Call:
         self._stage.settle()
 
 
+def pauses(begin: Callable[[], Call]) -> Iterator[Call]:
+    """A call begun again and again, paused before its first packet, its second, and so on to its last."""
+    for packets in range(1_000):
+        call = begin()
+        for _ in range(packets):
+            call.step()
+        if call.done:
+            call.finish()
+            assert packets, "there was nothing to pause before"
+            return
+        yield call
+
+
+def finish_all(*calls: Call) -> None:
+    """Let calls end of which some may wait for locks; of those that wait for each other the server ends one, soon."""
+    end = time.monotonic() + DEADLINE_S
+    while not all(call.done for call in calls):
+        if all(call.waits or call.done for call in calls):
+            assert time.monotonic() < end, f"{calls}: they wait for each other"
+            calls[0].look()
+            continue
+        for call in calls:
+            call.run()
+
+
 class Process:
     """A store with a memory of its own, as another process has it. Its methods run from beginning to end.
 
@@ -228,7 +267,7 @@ class Stage:
         """Another process's store.
 
         Args:
-            kind: ``store`` or ``backend``.
+            kind: ``store``, ``backend``, ``saver`` or ``memories``.
             options: Of the configuration. With ``pipeline=False`` each statement is a packet.
         """
         if kind not in self._kinds:
@@ -245,12 +284,12 @@ class Stage:
         if self._way == "async":
             self._await(outcome)
 
-    def afresh(self, method: str, *args: Any) -> Any:
+    def afresh(self, method: str, *args: Any, kind: str = "store", **options: Any) -> Any:
         """What a process that has just begun gets from a call. It takes no turns, so it must not need a lock."""
-        store = self.store().store
+        store = self.store(kind).store
         self._stores.remove(store)
         store.database = self._looker.database  # its connections: to open some each time takes long
-        outcome = getattr(store, method)(*args)
+        outcome = getattr(store, method)(*args, **options)
         return outcome if self._way == "sync" else self._await(outcome)
 
     def begin(self, title: str, method: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Call:
@@ -335,10 +374,13 @@ class Stage:
     def _waiting_for_locks(self, connection_ids: list[int]) -> set[int]:
         if not connection_ids:
             return set()
-        # By the index of the table of waits: to read all of it takes the server 4 ms, and keeps its locks meanwhile.
+        # By the indexes of the tables: to read all of them takes the server 4 ms, and keeps its locks meanwhile. A
+        # waiting lock that moved with its row is listed under the thread that moved it; that on the table is not.
         found = self._run_sql(
             "SELECT STRAIGHT_JOIN DISTINCT t.processlist_id FROM performance_schema.threads t"
-            " JOIN performance_schema.data_lock_waits w ON w.requesting_thread_id = t.thread_id"
+            " JOIN performance_schema.data_locks l ON l.thread_id = t.thread_id AND l.lock_type = 'TABLE'"
+            " JOIN performance_schema.data_lock_waits w"
+            "   ON w.requesting_engine_transaction_id = l.engine_transaction_id"
             f" WHERE t.processlist_id IN ({', '.join(map(str, connection_ids))})"
         )
         return {number for (number,) in found}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from locus_mysql.errors import ThreadExists
 
-from .stage import DEADLINE_S, Call, Process, Stage
+from .stage import Call, Process, Stage, finish_all, pauses
 
 pytestmark = pytest.mark.slow
 
@@ -21,31 +20,6 @@ CheckTables = Callable[[], None]
 def conversation(*words: str) -> State:
     """A state that begins with that of fewer words, and is long enough to be stored as a delta on it."""
     return {"said": [f"{word} " * (1_500 if place == 0 else 100) for place, word in enumerate(words)]}
-
-
-def pauses(begin: Callable[[], Call]) -> Iterator[Call]:
-    """A call begun again and again, paused before its first packet, its second, and so on to its last."""
-    for packets in range(1_000):
-        call = begin()
-        for _ in range(packets):
-            call.step()
-        if call.done:
-            call.finish()
-            assert packets, "there was nothing to pause before"
-            return
-        yield call
-
-
-def finish_all(*calls: Call) -> None:
-    """Let calls end of which some may wait for locks; of those that wait for each other the server ends one, soon."""
-    end = time.monotonic() + DEADLINE_S
-    while not all(call.done for call in calls):
-        if all(call.waits or call.done for call in calls):
-            assert time.monotonic() < end, f"{calls}: they wait for each other"
-            calls[0].look()
-            continue
-        for call in calls:
-            call.run()
 
 
 def assert_serves_anew(stage: Stage, process: Process, thread_id: str) -> None:
