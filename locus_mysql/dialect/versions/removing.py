@@ -143,14 +143,20 @@ SELECT t.tenant, %s, t.last_seq, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), UTC_TIM
  WHERE t.tenant = %s AND t.thread_id = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
 """
 
+# A payload as it stands in another thread: the checksum in its bytes 2 to 5 covers the thread's name, by XOR. See
+# `versions.sealed`. One that is cut short stays as it is.
+_MOVED = """IF(LENGTH({x}.payload) < 5, {x}.payload, CONCAT(LEFT({x}.payload, 1), SUBSTRING({x}.payload, 2, 4) ^ UNHEX(
+         LPAD(HEX(CRC32(CONCAT({x}.tenant, CHAR(0), {x}.thread_id)) ^ CRC32(CONCAT({x}.tenant, CHAR(0), %s))), 8, '0')),
+         SUBSTRING({x}.payload, 6)))"""
+
 COPY_VERSIONS = """
 INSERT INTO {versions} (tenant, thread_id, ns_key, seq, version_key, parent_key, checkpoint_id, parent_id, ns,
                         stored_seq, hidden, needs, sources, tokens, payload, metadata, run_key, chunk, created_at)
 SELECT v.tenant, %s, v.ns_key, v.seq, v.version_key, v.parent_key, v.checkpoint_id, v.parent_id, v.ns,
-       v.stored_seq, v.hidden, v.needs, v.sources, v.tokens, v.payload, v.metadata, v.run_key, v.chunk, v.created_at
+       v.stored_seq, v.hidden, v.needs, v.sources, v.tokens, <moved>, v.metadata, v.run_key, v.chunk, v.created_at
   FROM {versions} v
  WHERE v.tenant = %s AND v.thread_id = %s
-"""
+""".replace("<moved>", _MOVED.replace("{x}", "v"))
 
 COPY_PARTS = """
 INSERT INTO {parts} (tenant, thread_id, part, chunk)
@@ -161,11 +167,11 @@ SELECT p.tenant, %s, p.part, p.chunk FROM {parts} p WHERE p.tenant = %s AND p.th
 COPY_WRITES = """
 REPLACE INTO {writes} (tenant, thread_id, version_key, task_key, idx, task_id, task_path, channel, tokens, payload,
                        created_at)
-SELECT w.tenant, %s, w.version_key, w.task_key, w.idx, w.task_id, w.task_path, w.channel, w.tokens, w.payload,
+SELECT w.tenant, %s, w.version_key, w.task_key, w.idx, w.task_id, w.task_path, w.channel, w.tokens, <moved>,
        w.created_at
   FROM {writes} w
  WHERE w.tenant = %s AND w.thread_id = %s
-"""
+""".replace("<moved>", _MOVED.replace("{x}", "w"))
 
 LOCK_SOURCE = """
 SELECT 1 FROM {threads} t
@@ -244,5 +250,9 @@ class RemovingStatements(Statements):
 
     def copy_content(self, tenant: str, source: str, destination: str) -> tuple[Statement, ...]:
         """Copy what is in a thread whose row was copied."""
-        copies = (COPY_VERSIONS, COPY_PARTS, COPY_WRITES)
-        return tuple(Statement(self._text(text), (destination, tenant, source)) for text in copies)
+        key = (tenant, source)
+        return (
+            Statement(self._text(COPY_VERSIONS), (destination, destination, *key)),
+            Statement(self._text(COPY_PARTS), (destination, *key)),
+            Statement(self._text(COPY_WRITES), (destination, destination, *key)),
+        )
