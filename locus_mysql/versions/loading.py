@@ -110,13 +110,13 @@ class Parts:
 
     Args:
         sealed: Parts by number, as they stand in their table.
-        opened: Parts by number, unsealed.
+        opened: Parts that were found to be those that a link means, unsealed.
         bodies: Bodies at hand by the parts they are made of.
         held: For parts by number, a body at hand that holds them, and where.
     """
 
     sealed: dict[int, bytes] = field(default_factory=dict)
-    opened: dict[int, bytes | memoryview] = field(default_factory=dict)
+    opened: dict[Link, bytes | memoryview] = field(default_factory=dict)
     bodies: dict[tuple[Link, ...], Body] = field(default_factory=dict)
     held: dict[int, tuple[Body, Link]] = field(default_factory=dict)
 
@@ -162,11 +162,11 @@ class Parts:
         return Encoded(value.kind, b"".join((value.front, *self.body(value).pieces, value.back)))
 
     def _chunk(self, link: Link) -> bytes | memoryview:
-        chunk = self.opened.get(link.part)
+        chunk = self.opened.get(link)
         if chunk is None and link.part in self.held:
             body, held = self.held[link.part]
             if held == link:
-                chunk = self.opened[link.part] = body.cut(link.start, link.length)
+                chunk = self.opened[link] = body.cut(link.start, link.length)
         if chunk is None:
             if link.part not in self.sealed:
                 raise CorruptCheckpoint(f"Part {link.part} of it is gone.")
@@ -174,7 +174,7 @@ class Parts:
             chunk = unseal(sealed)
             if len(chunk) != link.length - link.start or checksum_of(sealed) != link.checksum:
                 raise CorruptCheckpoint(f"Part {link.part} of it has other content than it had when it was saved.")
-            self.opened[link.part] = chunk
+            self.opened[link] = chunk
         return chunk
 
     def forget(self) -> None:
@@ -222,7 +222,7 @@ class Loading:
         def statement(known: Known | None) -> Statement:
             return self._sql.loading.load(*key, ns_key, version_key, known)
 
-        found, parts = yield from self._read(key, ns_key, statement)
+        found, parts = yield from self._read(key, ns_key, checkpoint_id, statement)
         if not found:
             return None
         version, head, content = found[0]
@@ -276,7 +276,7 @@ class Loading:
                 known=known,
             )
 
-        found, _ = yield from self._read((tenant, thread_id), ns_key, statement)
+        found, _ = yield from self._read((tenant, thread_id), ns_key, checkpoint_id, statement)
         return [one.version for one in found], found[-1].head.seq if found else 0
 
     def keys(self, tenant: str, thread_id: str) -> Operation[set[bytes]]:
@@ -351,7 +351,11 @@ class Loading:
         return {name: ChannelHistory(writes[name][::-1], values.get(name)) for name in channels}
 
     def _read(
-        self, key: tuple[str, str], ns_key: bytes | None, statement: Callable[[Known | None], Statement]
+        self,
+        key: tuple[str, str],
+        ns_key: bytes | None,
+        checkpoint_id: str | None,
+        statement: Callable[[Known | None], Statement],
     ) -> Operation[tuple[list[Read], Parts]]:
         """The checkpoints that a statement finds, newest first, and their parts.
 
@@ -360,15 +364,16 @@ class Loading:
         Args:
             key: Tenant and thread.
             ns_key: The namespace whose parts at hand are not read again; None to read all.
+            checkpoint_id: The id of the checkpoints, if the statement finds those of one id only.
             statement: The statement, given what is known.
         """
         parts, known = (Parts(), None) if ns_key is None else self._at_hand(key, ns_key)
         (found,) = yield Batch.of(statement(known))
-        read = _versions(key, found.rows, parts, known)
+        read = _versions(key, checkpoint_id, found.rows, parts, known)
         if known is not None and parts.contradicts(one.content for one in read):
             parts = Parts()
             (found,) = yield Batch.of(statement(None))
-            read = _versions(key, found.rows, parts, None)
+            read = _versions(key, checkpoint_id, found.rows, parts, None)
         return read, parts
 
     def _at_hand(self, key: tuple[str, str], ns_key: bytes) -> tuple[Parts, Known | None]:
@@ -393,11 +398,14 @@ class Read(NamedTuple):
     content: Content
 
 
-def _versions(key: tuple[str, str], rows: Sequence[Row], parts: Parts, known: Known | None) -> list[Read]:
+def _versions(
+    key: tuple[str, str], checkpoint_id: str | None, rows: Sequence[Row], parts: Parts, known: Known | None
+) -> list[Read]:
     """The checkpoints of a result, newest first.
 
     Args:
         key: Tenant and thread.
+        checkpoint_id: The id of the checkpoints, if all have the same.
         rows: The rows.
         parts: Those at hand; they are dropped if the thread's epoch is another, as then the server sent all. The parts
             of the result are added.
@@ -419,7 +427,7 @@ def _versions(key: tuple[str, str], rows: Sequence[Row], parts: Parts, known: Kn
             by_version.setdefault((row[0], row[4]), []).append(row)
     read = []
     for head in heads:
-        with naming_checkpoint(head.thread_id, head.checkpoint_id):
+        with naming_checkpoint(key[1], checkpoint_id or head.checkpoint_id):
             content = _content(thread, head)
             writes = _writes(thread, head.version_key, by_version.get((_WRITE, head.version_key), ()))
             parents_writes = _writes(thread, head.parent_key, by_version.get((_PARENTS_WRITE, head.version_key), ()))

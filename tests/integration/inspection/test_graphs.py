@@ -388,14 +388,16 @@ async def test_what_names_code_is_never_imported(
     graph = graphs.asking().compile(checkpointer=saver)
     await graph.ainvoke({"messages": [("user", "Hi")]}, thread("hostile"))
     evil = ormsgpack.packb(ormsgpack.Ext(0, ormsgpack.packb(["antigravity", "fly", "x"])))
-    ((tenant, *columns),) = run_sql(
-        "SELECT tenant, version_key, task_id, idx, channel, task_path"
-        f" FROM {config.database}.locus_version_writes WHERE thread_id = 'hostile'"
+    table = f"{config.database}.locus_version_writes"
+    rows = run_sql(
+        f"SELECT tenant, version_key, task_id, idx, channel, task_path FROM {table} WHERE thread_id = 'hostile'"
     )
-    place = write_place(thread_checksum(tenant, "hostile"), *columns)
     for kind in (b"msgpack", b"pickle"):
-        payload = seal(len(kind).to_bytes(2, "little") + kind + evil, "none", place)
-        run_sql(f"UPDATE {config.database}.locus_version_writes SET payload = %s WHERE thread_id = 'hostile'", payload)
+        for tenant, version_key, task_id, idx, *texts in rows:
+            place = write_place(thread_checksum(tenant, "hostile"), version_key, task_id, idx, *texts)
+            payload = seal(len(kind).to_bytes(2, "little") + kind + evil, "none", place)
+            which = "WHERE thread_id = 'hostile' AND version_key = %s AND task_id = %s AND idx = %s"
+            run_sql(f"UPDATE {table} SET payload = %s {which}", payload, version_key, task_id, idx)
         view = await inspector.state("versions", "hostile")
         assert view is not None
         (write,) = view.writes
