@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-from ..conftest import ONE_OF_EACH, AnyStore
+from locus_mysql import SyncMySQLCheckpointSaver
+from locus_mysql.development.local_server import LocalServer
+
+from ..conftest import ONE_OF_EACH, AnyStore, MakeConfig
 from ..lost_tail import Moment, Tables
 from .conftest import OpenSaver
 
@@ -19,6 +22,10 @@ one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
 
 #: Of one length, so that a part that was drawn again fits where another one was.
 MESSAGE_CHARACTERS = 400
+
+
+#: Crashes of a server in one test.
+CRASHES = 4
 
 
 def message(name: str) -> str:
@@ -130,3 +137,43 @@ async def test_whatever_is_lost_between_any_calls_all_that_is_there_loads_exactl
     for reader in (*savers, open_saver(side)):
         for name, said in states.items():
             assert await loaded(reader, name) == said
+
+
+def test_a_server_killed_before_it_flushed_loses_no_more_than_that(
+    own_server: LocalServer, own_config: MakeConfig, own_sql: RunSQL
+) -> None:
+    """Two processes go on over crashes of a server that does not flush at commit; each time its newest commits go."""
+    own_sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0")
+    lost = 0
+    try:
+        with SyncMySQLCheckpointSaver(own_config(driver="pymysql", retry_deadline_s=120)) as saver:
+            other = SyncMySQLCheckpointSaver(own_config(driver="pymysql", retry_deadline_s=120))
+            said: list[str] = []
+            for crash in range(CRASHES):
+                for turn in range(30):
+                    writer = (saver, other)[turn % 2]
+                    said = _next_turn(writer, said, f"{crash}.{turn}")
+                own_server.restart(crash=True)
+                own_sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0")
+                said = _next_turn(saver, said, f"{crash}.after")
+                found = other.list_checkpoints(thread_id="t", limit=1_000)
+                lost += 30 * (crash + 1) + crash + 1 - len(found)
+                for one in found:
+                    assert one["checkpoint"]["messages"][-1] == message(one["checkpoint_id"])
+                assert found[0]["checkpoint"]["messages"] == [message(name) for name in said]
+            other.close()
+    finally:
+        own_sql("SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+    assert lost > 0, "no crash lost anything, so nothing was tested"
+
+
+def _next_turn(saver: SyncMySQLCheckpointSaver, said: list[str], name: str) -> list[str]:
+    """Save a turn after the newest one; returns what was said until then."""
+    now = [*said, name]
+    saver.put(
+        thread_id="t",
+        checkpoint_id=name,
+        checkpoint_data={"messages": [message(one) for one in now]},
+        parent_checkpoint_id=said[-1] if said else None,
+    )
+    return now
