@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 from ..errors import CorruptCheckpoint
 
 
-@contextmanager
-def naming_checkpoint(thread_id: str, checkpoint_id: str) -> Iterator[None]:
-    """Add the names of thread and checkpoint to an error about damaged rows.
+class naming_checkpoint:  # noqa: N801 - used like a function; a generator would take three times as long
+    """A context that adds the names of thread and checkpoint to an error about damaged rows.
 
     Args:
         thread_id: The thread.
@@ -19,7 +17,20 @@ def naming_checkpoint(thread_id: str, checkpoint_id: str) -> Iterator[None]:
     Raises:
         CorruptCheckpoint: The rows are damaged.
     """
-    try:
-        yield
-    except CorruptCheckpoint as error:
-        raise CorruptCheckpoint(f"Checkpoint {checkpoint_id!r} of thread {thread_id!r} is damaged. {error}") from error
+
+    __slots__ = ("_checkpoint_id", "_thread_id")
+
+    def __init__(self, thread_id: str, checkpoint_id: str) -> None:
+        self._thread_id = thread_id
+        self._checkpoint_id = checkpoint_id
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, CorruptCheckpoint):
+            raise CorruptCheckpoint(
+                f"Checkpoint {self._checkpoint_id!r} of thread {self._thread_id!r} is damaged. {error}"
+            ) from error

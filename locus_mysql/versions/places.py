@@ -19,7 +19,8 @@ def version_place(
         needs: What it needs of its parent.
         metadata_checksum: See `text_checksum`.
     """
-    return Place(thread, zlib.crc32(b"%b%b %d %a" % (version_key, parent_key or b"", needs, metadata_checksum)))
+    columns = f"{needs} {metadata_checksum}".encode()
+    return Place(thread, zlib.crc32(columns, zlib.crc32(version_key + (parent_key or b""))))
 
 
 def write_place(thread: int, version_key: bytes, task_id: str, idx: int, channel: str, task_path: str) -> Place:
@@ -33,9 +34,8 @@ def write_place(thread: int, version_key: bytes, task_id: str, idx: int, channel
         channel: Where it goes to.
         task_path: The task's path.
     """
-    texts = [text.encode("utf-8", "surrogatepass") for text in (task_id, channel, task_path)]
-    lengths = b" %d %d %d %d " % (idx, *map(len, texts))
-    return Place(thread, zlib.crc32(b"".join((version_key, lengths, *texts))))
+    columns = f"{idx} {len(task_id)} {len(channel)} {task_id}{channel}{task_path}".encode("utf-8", "surrogatepass")
+    return Place(thread, zlib.crc32(columns, zlib.crc32(version_key)))
 
 
 def text_checksum(text: str | None) -> int | None:
