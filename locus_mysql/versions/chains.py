@@ -7,6 +7,7 @@ the chain of the newest: whoever knows a checkpoint knows all that the next one 
 
 from __future__ import annotations
 
+import zlib
 from typing import NamedTuple, TypeAlias
 
 from .values import Body, Encoded, Grown, frame
@@ -28,11 +29,14 @@ class Link(NamedTuple):
         part: Its number.
         start: The first byte's place.
         length: The length of the body that ends with it.
+        checksum: The CRC-32 of its bytes. Numbers may be drawn again after a server lost its newest commits; so a part
+            is recognised by its checksum too.
     """
 
     part: int
     start: int
     length: int
+    checksum: int
 
 
 class Stored(NamedTuple):
@@ -107,8 +111,9 @@ def store(encoded: Encoded | Grown, before: Value | None, body_before: Body | No
     kept = min(same, seen_bytes(before.chain, base))
     if 2 * kept < body.length:
         return _whole(kind, front, body, back, new_part)
-    chain = (*before.chain[: base + 1], Link(new_part, kept, body.length))
-    return NewPart(Stored(kind, front, back, position, body.digest, chain), body, body.cut(kept, body.length))
+    chunk = body.cut(kept, body.length)
+    chain = (*before.chain[: base + 1], Link(new_part, kept, body.length, zlib.crc32(chunk)))
+    return NewPart(Stored(kind, front, back, position, body.digest, chain), body, chunk)
 
 
 def seen_bytes(chain: tuple[Link, ...], index: int) -> int:
@@ -125,5 +130,6 @@ def line(position: int) -> list[int]:
 
 
 def _whole(kind: str, front: bytes, body: Body, back: bytes, new_part: int) -> NewPart:
-    chain = (Link(new_part, 0, body.length),)
-    return NewPart(Stored(kind, front, back, 0, body.digest, chain), body, body.data)
+    chunk = body.data
+    chain = (Link(new_part, 0, body.length, zlib.crc32(chunk)),)
+    return NewPart(Stored(kind, front, back, 0, body.digest, chain), body, chunk)

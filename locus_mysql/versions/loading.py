@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import cast
+from typing import NamedTuple, TypeAlias, cast
 
+from ..database.answers import check_columns, typed_row
+from ..dialect import Statement
 from ..dialect.versions import VersionDialect
 from ..drivers.interface import Row
 from ..engine.operation import Batch, Operation
 from ..errors import CorruptCheckpoint
 from . import keys
 from .chains import Inline, Link, Stored, seen_bytes
+from .damage import naming_checkpoint
 from .memory import VersionMemory
 from .payload import Content, unpack
+from .places import text_checksum, version_place, write_place
 from .records import Base, ChannelHistory, Held, LoadedVersion, LoadedWrite
-from .sealed import unseal
+from .sealed import checksum_of, thread_checksum, unseal
 from .values import Body, Encoded
 from .writes import unpack_write
 
@@ -25,6 +29,80 @@ ANCESTORS_PAGE = 256
 
 _HEAD, _PART, _WRITE, _PARENTS_WRITE = range(4)
 
+#: The epoch of a thread, and the numbers of parts that need not be read as long as it lasts.
+Known: TypeAlias = tuple[bytes, Sequence[int]]
+
+
+class Head(NamedTuple):
+    """A checkpoint's row as it is read; see `dialect.versions.loading`."""
+
+    kind: int
+    thread_id: str
+    seq: int
+    stored_seq: int
+    version_key: bytes
+    checkpoint_id: str
+    parent_id: str | None
+    ns: str
+    payload: bytes
+    metadata: str | None
+    created_at: datetime
+    epoch: bytes
+    token: bytes
+    needs: int
+    parent_key: bytes | None
+
+
+class AncestorRow(NamedTuple):
+    """The row of a checkpoint in a line of ancestors, as it is read; see `ANCESTORS`."""
+
+    kind: int
+    depth: int
+    stored_seq: int
+    version_key: bytes
+    checkpoint_id: str
+    text2: None
+    text3: None
+    payload: bytes
+    parent_key: bytes | None
+    needs: int
+    metadata_checksum: int | None
+
+    def content(self, thread: int) -> Content:
+        """What the payload says.
+
+        Args:
+            thread: The thread's checksum.
+
+        Raises:
+            CorruptCheckpoint: The row is damaged, or is another's.
+        """
+        place = version_place(thread, self.version_key, self.parent_key, self.needs, self.metadata_checksum)
+        return unpack(self.payload, self.stored_seq, place)
+
+
+class WriteRow(NamedTuple):
+    """The row of a write, as it is read."""
+
+    task_id: str
+    idx: int
+    channel: str
+    task_path: str
+    payload: bytes
+
+    def loaded(self, thread: int, version_key: bytes) -> LoadedWrite:
+        """The write.
+
+        Args:
+            thread: The thread's checksum.
+            version_key: The key of the checkpoint at which it is.
+
+        Raises:
+            CorruptCheckpoint: The row is damaged, or is another's.
+        """
+        place = write_place(thread, version_key, self.task_id, self.idx, self.channel, self.task_path)
+        return LoadedWrite(self.task_id, self.idx, self.channel, self.task_path, unpack_write(self.payload, place))
+
 
 @dataclass(slots=True)
 class Parts:
@@ -32,13 +110,13 @@ class Parts:
 
     Args:
         sealed: Parts by number, as they stand in their table.
-        opened: Parts by number, unsealed.
+        opened: Parts that were found to be those that a link means, unsealed.
         bodies: Bodies at hand by the parts they are made of.
         held: For parts by number, a body at hand that holds them, and where.
     """
 
     sealed: dict[int, bytes] = field(default_factory=dict)
-    opened: dict[int, bytes | memoryview] = field(default_factory=dict)
+    opened: dict[Link, bytes | memoryview] = field(default_factory=dict)
     bodies: dict[tuple[Link, ...], Body] = field(default_factory=dict)
     held: dict[int, tuple[Body, Link]] = field(default_factory=dict)
 
@@ -68,11 +146,13 @@ class Parts:
         end = value.length
         for link in reversed(value.chain):
             if link.start < end:
+                if link.length < end:
+                    break
                 chunk = self._chunk(link)
                 pieces.append(chunk if link.length == end else memoryview(chunk)[: end - link.start])
                 end = link.start
         if end:
-            raise CorruptCheckpoint("The parts of a checkpoint do not fit together.")
+            raise CorruptCheckpoint("Its parts do not fit together.")
         return Body(b"".join(pieces[::-1]), digest=value.digest)
 
     def encoded(self, value: Inline | Stored) -> Encoded:
@@ -82,17 +162,38 @@ class Parts:
         return Encoded(value.kind, b"".join((value.front, *self.body(value).pieces, value.back)))
 
     def _chunk(self, link: Link) -> bytes | memoryview:
-        chunk = self.opened.get(link.part)
+        chunk = self.opened.get(link)
         if chunk is None and link.part in self.held:
-            body, place = self.held[link.part]
-            chunk = self.opened[link.part] = body.cut(place.start, place.length)
+            body, held = self.held[link.part]
+            if held == link:
+                chunk = self.opened[link] = body.cut(link.start, link.length)
         if chunk is None:
             if link.part not in self.sealed:
-                raise CorruptCheckpoint(f"Part {link.part} of a checkpoint is gone.")
-            chunk = self.opened[link.part] = unseal(self.sealed[link.part])
-        if len(chunk) != link.length - link.start:
-            raise CorruptCheckpoint(f"Part {link.part} of a checkpoint is of another length than it should be.")
+                raise CorruptCheckpoint(f"Part {link.part} of it is gone.")
+            sealed = self.sealed[link.part]
+            chunk = unseal(sealed)
+            if len(chunk) != link.length - link.start or checksum_of(sealed) != link.checksum:
+                raise CorruptCheckpoint(f"Part {link.part} of it has other content than it had when it was saved.")
+            self.opened[link] = chunk
         return chunk
+
+    def forget(self) -> None:
+        """Forget the bodies at hand."""
+        self.bodies.clear()
+        self.held.clear()
+
+    def contradicts(self, contents: Iterable[Content]) -> bool:
+        """Whether checkpoints refer to other parts under the numbers of those at hand.
+
+        Then the server lost the commits from which those are, and has drawn their numbers again.
+        """
+        return any(
+            link.part in self.held and self.held[link.part][1] != link
+            for content in contents
+            for _, value in content.values.values()
+            if isinstance(value, Stored)
+            for link in value.chain
+        )
 
 
 class Loading:
@@ -117,20 +218,21 @@ class Loading:
         key = (tenant, thread_id)
         ns_key = keys.ns_key(ns)
         version_key = None if checkpoint_id is None else keys.version_key(ns, checkpoint_id)
-        parts, known = self._at_hand(key, ns_key)
-        (found,) = yield Batch.of(self._sql.loading.load(*key, ns_key, version_key, known))
-        heads = _heads(found.rows)
-        if not heads:
+
+        def statement(known: Known | None) -> Statement:
+            return self._sql.loading.load(*key, ns_key, version_key, known)
+
+        found, parts = yield from self._read(key, ns_key, checkpoint_id, statement)
+        if not found:
             return None
-        parts = _of_epoch(parts, known, heads)
-        version, content = _versions(found.rows, parts)[0]
-        head = heads[0]
+        version, head, content = found[0]
         bodies = {}
-        for name, (_, value) in content.values.items():
-            if isinstance(value, Stored):
-                bodies[name] = parts.bodies[value.chain] = parts.body(value)
+        with naming_checkpoint(thread_id, head.checkpoint_id):
+            for name, (_, value) in content.values.items():
+                if isinstance(value, Stored):
+                    bodies[name] = parts.bodies[value.chain] = parts.body(value)
         kept = self._memory.bodies(key, ns_key, content.values)
-        base = Base(cast(bytes, head[11]), cast(bytes, head[4]), content.values, {**bodies, **kept})
+        base = Base(head.epoch, head.version_key, head.token, content.values, {**bodies, **kept})
         self._memory.remember(key, ns_key, base)
         return version
 
@@ -159,26 +261,23 @@ class Loading:
             before_seq: Only those with a seq below.
             matching: Only those whose metadata contains this JSON.
         """
-        parts: Parts = Parts()
-        known: tuple[bytes, Sequence[int]] | None = None
-        if ns is not None:
-            parts, known = self._at_hand((tenant, thread_id), keys.ns_key(ns))
-        statement = self._sql.loading.list(
-            tenant,
-            thread_id,
-            limit,
-            ns_key=None if ns is None else keys.ns_key(ns),
-            checkpoint_id=checkpoint_id,
-            before=None if before is None else (keys.version_key(before[0], before[1]), before[2]),
-            before_seq=before_seq,
-            matching=matching,
-            known=known,
-        )
-        (found,) = yield Batch.of(statement)
-        heads = _heads(found.rows)
-        parts = _of_epoch(parts, known, heads)
-        versions = [version for version, _ in _versions(found.rows, parts)]
-        return versions, cast(int, heads[-1][2]) if heads else 0
+        ns_key = None if ns is None else keys.ns_key(ns)
+
+        def statement(known: Known | None) -> Statement:
+            return self._sql.loading.list(
+                tenant,
+                thread_id,
+                limit,
+                ns_key=ns_key,
+                checkpoint_id=checkpoint_id,
+                before=None if before is None else (keys.version_key(before[0], before[1]), before[2]),
+                before_seq=before_seq,
+                matching=matching,
+                known=known,
+            )
+
+        found, _ = yield from self._read((tenant, thread_id), ns_key, checkpoint_id, statement)
+        return [one.version for one in found], found[-1].head.seq if found else 0
 
     def keys(self, tenant: str, thread_id: str) -> Operation[set[bytes]]:
         """The keys of a thread's checkpoints. One round trip."""
@@ -191,10 +290,8 @@ class Loading:
         """Writes at a checkpoint, or those of one task. One round trip."""
         task_key = None if task_id is None else keys.task_key(task_id)
         (found,) = yield Batch.of(self._sql.loading.writes(tenant, thread_id, version_key, task_key))
-        return [
-            LoadedWrite(*cast("tuple[str, int, str, str]", row[:4]), unpack_write(cast(bytes, row[4])))
-            for row in found.rows
-        ]
+        thread = thread_checksum(tenant, thread_id)
+        return [typed_row(WriteRow, row).loaded(thread, version_key) for row in found.rows]
 
     def channel_history(
         self, tenant: str, thread_id: str, ns: str, checkpoint_id: str, channels: Sequence[str]
@@ -207,40 +304,79 @@ class Loading:
         missing = set(channels)
         writes: dict[str, list[list[LoadedWrite]]] = {name: [] for name in channels}
         seeds: dict[str, Inline | Stored] = {}
+        seeded_at: dict[str, str] = {}
+        thread = thread_checksum(*key)
         start: bytes | None = keys.version_key(ns, checkpoint_id)
         while start is not None and missing:
             (found,) = yield Batch.of(self._sql.loading.ancestors(*key, start, ANCESTORS_PAGE, sorted(missing)))
             start = None
-            line = sorted((row for row in found.rows if row[0] == _HEAD), key=lambda row: cast(int, row[1]))
+            check_columns(found.rows, len(AncestorRow._fields))
+            line = [typed_row(AncestorRow, row) for row in found.rows if row[0] == _HEAD]
+            line.sort(key=lambda row: row.depth)
+            for row in line[:1]:  # its values are not needed, but it leads to its parent
+                with naming_checkpoint(thread_id, row.checkpoint_id):
+                    row.content(thread)
+            names: dict[object, str] = {row.depth: row.checkpoint_id for row in line}
             by_depth: dict[int, list[LoadedWrite]] = {}
-            for row in found.rows:
-                if row[0] == _WRITE:
-                    by_depth.setdefault(cast(int, row[1]), []).append(_write(row[4], row[2], row[5], row[6], row[7]))
+            for found_row in found.rows:
+                if found_row[0] == _WRITE:
+                    _, depth, idx, version_key, task_id, *rest = found_row[:8]
+                    with naming_checkpoint(thread_id, names.get(depth, "?")):
+                        write = typed_row(WriteRow, (task_id, idx, *rest)).loaded(thread, cast(bytes, version_key))
+                    by_depth.setdefault(cast(int, depth), []).append(write)
             for row in line[1:]:
-                depth = cast(int, row[1])
+                depth = row.depth
                 for name in missing:
                     mine = [write for write in by_depth.get(depth, ()) if write.channel == name]
                     if mine:
                         writes[name].append(mine)
-                held = unpack(cast(bytes, row[7]), cast(int, row[2])).values
+                with naming_checkpoint(thread_id, row.checkpoint_id):
+                    held = row.content(thread).values
                 for name in [name for name in missing if name in held]:
-                    seeds[name] = held[name].value
+                    seeds[name], seeded_at[name] = held[name].value, row.checkpoint_id
                     missing.discard(name)
                 if not missing:
                     break
                 if depth == ANCESTORS_PAGE:
-                    start = cast(bytes, row[3])
+                    start = row.version_key
         parts = Parts()
         numbers = [link.part for value in seeds.values() if isinstance(value, Stored) for link in value.chain]
         if numbers:
             (found,) = yield Batch.of(self._sql.loading.parts(*key, keys.ns_key(ns), numbers))
             parts.sealed = {cast(int, row[0]): cast(bytes, row[1]) for row in found.rows}
-        return {
-            name: ChannelHistory(writes[name][::-1], parts.encoded(seeds[name]) if name in seeds else None)
-            for name in channels
-        }
+        values: dict[str, Encoded] = {}
+        for name, seed in seeds.items():
+            with naming_checkpoint(thread_id, seeded_at[name]):
+                values[name] = parts.encoded(seed)
+        return {name: ChannelHistory(writes[name][::-1], values.get(name)) for name in channels}
 
-    def _at_hand(self, key: tuple[str, str], ns_key: bytes) -> tuple[Parts, tuple[bytes, Sequence[int]] | None]:
+    def _read(
+        self,
+        key: tuple[str, str],
+        ns_key: bytes | None,
+        checkpoint_id: str | None,
+        statement: Callable[[Known | None], Statement],
+    ) -> Operation[tuple[list[Read], Parts]]:
+        """The checkpoints that a statement finds, newest first, and their parts.
+
+        One round trip; another one if the parts at hand are of commits that the server lost.
+
+        Args:
+            key: Tenant and thread.
+            ns_key: The namespace whose parts at hand are not read again; None to read all.
+            checkpoint_id: The id of the checkpoints, if the statement finds those of one id only.
+            statement: The statement, given what is known.
+        """
+        parts, known = (Parts(), None) if ns_key is None else self._at_hand(key, ns_key)
+        (found,) = yield Batch.of(statement(known))
+        read = _versions(key, checkpoint_id, found.rows, parts, known)
+        if known is not None and parts.contradicts(one.content for one in read):
+            parts = Parts()
+            (found,) = yield Batch.of(statement(None))
+            read = _versions(key, checkpoint_id, found.rows, parts, None)
+        return read, parts
+
+    def _at_hand(self, key: tuple[str, str], ns_key: bytes) -> tuple[Parts, Known | None]:
         """The bodies that the process has of a namespace, and the epoch and numbers of their parts."""
         parts = Parts()
         base = self._memory.base(key, ns_key)
@@ -254,56 +390,99 @@ def aware(value: object) -> datetime:
     return cast(datetime, value).replace(tzinfo=UTC)
 
 
-def _heads(rows: Sequence[Row]) -> list[Row]:
-    """The rows of checkpoints, newest first."""
-    return sorted((row for row in rows if row[0] == _HEAD), key=lambda row: -cast(int, row[2]))
+class Read(NamedTuple):
+    """A checkpoint that was read, its row, and what the row's payload says."""
+
+    version: LoadedVersion
+    head: Head
+    content: Content
 
 
-def _of_epoch(parts: Parts, known: tuple[bytes, Sequence[int]] | None, heads: Sequence[Row]) -> Parts:
-    """The parts at hand, or none if the thread's epoch is another: then other parts may have their numbers."""
-    return parts if known is not None and all(head[11] == known[0] for head in heads) else Parts()
+def _versions(
+    key: tuple[str, str], checkpoint_id: str | None, rows: Sequence[Row], parts: Parts, known: Known | None
+) -> list[Read]:
+    """The checkpoints of a result, newest first.
 
+    Args:
+        key: Tenant and thread.
+        checkpoint_id: The id of the checkpoints, if all have the same.
+        rows: The rows.
+        parts: Those at hand; they are dropped if the thread's epoch is another, as then the server sent all. The parts
+            of the result are added.
+        known: What the server was told to leave out.
 
-def _versions(rows: Sequence[Row], parts: Parts) -> list[tuple[LoadedVersion, Content]]:
-    """The checkpoints of a result, newest first."""
-    writes: dict[tuple[object, object], list[LoadedWrite]] = {}
+    Raises:
+        CorruptCheckpoint: A row is damaged.
+    """
+    check_columns(rows, len(Head._fields))
+    heads = sorted((typed_row(Head, row) for row in rows if row[0] == _HEAD), key=lambda head: -head.seq)
+    if known is None or any(head.epoch != known[0] for head in heads):
+        parts.forget()
+    thread = thread_checksum(*key)
+    by_version: dict[tuple[object, object], list[Row]] = {}
     for row in rows:
         if row[0] == _PART:
             parts.sealed[cast(int, row[3])] = cast(bytes, row[8])
         elif row[0] != _HEAD:
-            write = _write(row[5], row[3], row[6], row[7], row[8])
-            writes.setdefault((row[0], row[4]), []).append(write)
-    versions = []
-    for row in _heads(rows):
-        _, thread_id, _, stored_seq, version_key, checkpoint_id, parent_id, ns, payload, metadata, created_at, _ = row
-        content = unpack(cast(bytes, payload), cast(int, stored_seq))
+            by_version.setdefault((row[0], row[4]), []).append(row)
+    read = []
+    for head in heads:
+        with naming_checkpoint(key[1], checkpoint_id or head.checkpoint_id):
+            content = _content(thread, head)
+            writes = _writes(thread, head.version_key, by_version.get((_WRITE, head.version_key), ()))
+            parents_writes = _writes(thread, head.parent_key, by_version.get((_PARENTS_WRITE, head.version_key), ()))
+        read.append(Read(_version(head, content, parts, writes, parents_writes), head, content))
+    return read
 
-        def values(content: Content = content) -> dict[str, Encoded]:
+
+def _content(thread: int, head: Head) -> Content:
+    """What a checkpoint's payload says.
+
+    Raises:
+        CorruptCheckpoint: The row is damaged, or is another's.
+    """
+    version_key = keys.version_key(head.ns, head.checkpoint_id)
+    parent_key = None if head.parent_id is None else keys.version_key(head.ns, head.parent_id)
+    if version_key != head.version_key or (head.needs == 2 and parent_key != head.parent_key):
+        raise CorruptCheckpoint("Its row has the key of another one.")
+    place = version_place(thread, version_key, parent_key, head.needs, text_checksum(head.metadata))
+    return unpack(head.payload, head.stored_seq, place)
+
+
+def _version(
+    head: Head,
+    content: Content,
+    parts: Parts,
+    writes: Sequence[LoadedWrite],
+    parents_writes: Sequence[LoadedWrite],
+) -> LoadedVersion:
+    def values() -> dict[str, Encoded]:
+        with naming_checkpoint(head.thread_id, head.checkpoint_id):
             return {name: parts.encoded(held.value) for name, held in content.values.items()}
 
-        def value(name: str, content: Content = content) -> Encoded:
+    def value(name: str) -> Encoded:
+        with naming_checkpoint(head.thread_id, head.checkpoint_id):
             return parts.encoded(content.values[name].value)
 
-        version = LoadedVersion(
-            surface=content.surface,
-            thread_id=cast(str, thread_id),
-            ns=cast(str, ns),
-            checkpoint_id=cast(str, checkpoint_id),
-            parent_id=cast("str | None", parent_id),
-            head=content.head,
-            labels={name: held.label for name, held in content.values.items()},
-            values=values,
-            value=value,
-            metadata=cast("str | None", metadata),
-            created_at=aware(created_at),
-            writes=writes.get((_WRITE, version_key), []),
-            parents_writes=writes.get((_PARENTS_WRITE, version_key), []),
-        )
-        versions.append((version, content))
-    return versions
-
-
-def _write(task_id: object, idx: object, channel: object, task_path: object, payload: object) -> LoadedWrite:
-    return LoadedWrite(
-        cast(str, task_id), cast(int, idx), cast(str, channel), cast(str, task_path), unpack_write(cast(bytes, payload))
+    return LoadedVersion(
+        surface=content.surface,
+        thread_id=head.thread_id,
+        ns=head.ns,
+        checkpoint_id=head.checkpoint_id,
+        parent_id=head.parent_id,
+        head=content.head,
+        labels={name: held.label for name, held in content.values.items()},
+        values=values,
+        value=value,
+        metadata=head.metadata,
+        created_at=aware(head.created_at),
+        writes=writes,
+        parents_writes=parents_writes,
     )
+
+
+def _writes(thread: int, version_key: bytes | None, rows: Sequence[Row]) -> list[LoadedWrite]:
+    """The writes at a checkpoint, from rows of a result with checkpoints."""
+    if version_key is None or not rows:
+        return []
+    return [typed_row(WriteRow, (row[5], row[3], row[6], row[7], row[8])).loaded(thread, version_key) for row in rows]

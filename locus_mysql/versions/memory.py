@@ -1,6 +1,8 @@
 """What a process remembers of the threads it serves, so that a save need not read before it writes.
 
-Only a hint: a save that goes on from what is remembered is refused by the server if the thread's epoch is another.
+Only a hint: a save that goes on from a remembered checkpoint is refused by the server if the thread's epoch is another
+(something was removed), or if the checkpoint's row is not there with its token (the server lost its newest commits). A
+load compares what is remembered with the checkpoint's own list of parts and their checksums.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ class VersionMemory:
             return None
         if base.epoch != self.epoch(key):
             return None
-        return Base(base.epoch, base.version_key, base.values, self.bodies(key, ns_key, base.values))
+        return Base(base.epoch, base.version_key, base.token, base.values, self.bodies(key, ns_key, base.values))
 
     def bodies(self, key: Key, ns_key: bytes, values: Mapping[str, Held]) -> Mapping[str, Body]:
         """The bodies at hand of these values."""
@@ -76,7 +78,7 @@ class VersionMemory:
     def remember(self, key: Key, ns_key: bytes, base: Base) -> None:
         """Remember a checkpoint that was saved or loaded, in place of the one before of its namespace."""
         self._epochs.put(key, base.epoch, _MARK_BYTES)
-        mark = Base(base.epoch, base.version_key, base.values, {})
+        mark = Base(base.epoch, base.version_key, base.token, base.values, {})
         self._bases.put((key, ns_key), mark, _BASE_BYTES + _VALUE_BYTES * len(base.values))
         size_bytes = sum(body.length + _BODY_BYTES for body in base.bodies.values())
         self._bodies.put((key, ns_key), base.bodies, size_bytes)

@@ -11,7 +11,7 @@ from ..dialect.versions.rows import OWN_PARTS
 from ..errors import CorruptCheckpoint
 from .chains import Inline, Link, Stored
 from .records import Held
-from .sealed import seal, unseal
+from .sealed import ANYWHERE, Place, seal, unseal
 from .values import Encoded
 
 _LENGTH = struct.Struct("<I")
@@ -25,8 +25,14 @@ class Content(NamedTuple):
     values: Mapping[str, Held]
 
 
-def pack(content: Content, compression: Literal["zlib", "none"]) -> bytes:
-    """The payload of a row. Parts of the row's own have numbers below `OWN_PARTS`."""
+def pack(content: Content, compression: Literal["zlib", "none"], place: Place = ANYWHERE) -> bytes:
+    """The payload of a row. Parts of the row's own have numbers below `OWN_PARTS`.
+
+    Args:
+        content: What it says.
+        compression: Whether it may be compressed.
+        place: Where it will stand.
+    """
     entries: list[list[Any]] = []
     pieces = [content.head.data]
     for name, (label, value) in content.values.items():
@@ -34,26 +40,27 @@ def pack(content: Content, compression: Literal["zlib", "none"]) -> bytes:
             entries.append([name, label, value.value.kind, len(value.value.data)])
             pieces.append(value.value.data)
         else:
-            chain = [number for link in value.chain for number in link]
+            chain = _packed_chain(value.chain)
             around = (value.front.hex(), value.back.hex())
             entries.append([name, label, value.kind, *around, value.position, value.digest.hex(), chain])
     header = encode_json(
         {"s": content.surface, "h": content.head.kind, "n": len(content.head.data), "c": entries},
     )
-    return seal(b"".join((_LENGTH.pack(len(header)), header, *pieces)), compression)
+    return seal(b"".join((_LENGTH.pack(len(header)), header, *pieces)), compression, place)
 
 
-def unpack(payload: bytes, stored_seq: int) -> Content:
+def unpack(payload: bytes, stored_seq: int, place: Place = ANYWHERE) -> Content:
     """What a payload says, with the numbers of parts as they stand in their table.
 
     Args:
         payload: The row's.
         stored_seq: The seq of its own parts.
+        place: Where it stands.
 
     Raises:
         CorruptCheckpoint: It cannot be read.
     """
-    body = unseal(payload)
+    body = unseal(payload, place)
     try:
         return _unpack(body, stored_seq)
     except (struct.error, KeyError, ValueError, TypeError, IndexError) as error:
@@ -73,15 +80,34 @@ def _unpack(body: bytes, stored_seq: int) -> Content:
             values[name] = Held(label, Inline(Encoded(kind, body[start:end])))
         else:
             front, back, position, digest, chain = rest
-            links = tuple(
-                Link(part_number(part, stored_seq), start_of, length)
-                for part, start_of, length in zip(chain[::3], chain[1::3], chain[2::3], strict=True)
-            )
+            links = _unpacked_chain(chain, stored_seq)
+            if len(links) != position.bit_count() + 1:
+                raise ValueError("a chain of another length than its position has")
             stored = Stored(kind, bytes.fromhex(front), bytes.fromhex(back), position, bytes.fromhex(digest), links)
             values[name] = Held(label, stored)
     if end != len(body):
         raise ValueError("more than the header says")
     return Content(header["s"], head, values)
+
+
+def _packed_chain(chain: tuple[Link, ...]) -> list[int]:
+    """Four small numbers for each link: its part, its start from the end of the one before, its bytes, its checksum."""
+    numbers: list[int] = []
+    end = 0
+    for link in chain:
+        numbers += (link.part, link.start - end, link.length - link.start, link.checksum)
+        end = link.length
+    return numbers
+
+
+def _unpacked_chain(numbers: list[int], stored_seq: int) -> tuple[Link, ...]:
+    links = []
+    end = 0
+    for part, start, size, checksum in zip(numbers[::4], numbers[1::4], numbers[2::4], numbers[3::4], strict=True):
+        start_of = end + start
+        end = start_of + size
+        links.append(Link(part_number(part, stored_seq), start_of, end, checksum))
+    return tuple(links)
 
 
 def part_number(part: int, stored_seq: int) -> int:

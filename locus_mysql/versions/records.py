@@ -28,14 +28,16 @@ class Base:
     """A stored checkpoint that a new one may go on from.
 
     Args:
-        epoch: The thread's when it was read: what it refers to is there as long as that lasts.
+        epoch: The thread's when it was read. What it refers to exists as long as that lasts and its own row is there.
         version_key: Its key.
+        token: The mark of the save that wrote it. A server that lost its newest commits does not have it.
         values: Its values by name.
         bodies: Bodies of large ones, as far as they are at hand.
     """
 
     epoch: bytes
     version_key: bytes
+    token: bytes
     values: Mapping[str, Held]
     bodies: Mapping[str, Body]
 

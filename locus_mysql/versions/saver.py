@@ -19,6 +19,7 @@ from ..engine.operation import Operation
 from ..errors import CorruptCheckpoint, InvalidInput
 from . import keys
 from .arguments import check_id
+from .damage import naming_checkpoint
 from .records import Base, CheckpointRecord, LoadedVersion, LoadedWrite, NewValue, NewVersion, WriteRecord
 from .surface import AsyncVersions, SyncVersions, VersionsOfTenants
 from .values import Encoded
@@ -182,7 +183,9 @@ class SaverOperations(VersionsOfTenants):
         version_key = keys.version_key(ns, check_id(checkpoint_id, "Checkpoint id"))
         if task_id is not None:
             check_id(task_id, "Task id")
-        found = yield from self.versions.loading.writes(self.tenancy.of(thread_id), thread_id, version_key, task_id)
+        reading = self.versions.loading.writes(self.tenancy.of(thread_id), thread_id, version_key, task_id)
+        with naming_checkpoint(thread_id, checkpoint_id):
+            found = yield from reading
         return [
             WriteRecord(task_id=write.task_id, idx=idx, channel=channel, value=value)
             for write in sorted(found, key=lambda write: write.task_id)

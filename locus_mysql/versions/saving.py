@@ -6,22 +6,37 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 from ..config import MySQLConfig
+from ..database.answers import typed_row
 from ..dialect import Statement
 from ..dialect.versions import VersionDialect, VersionRow, WriteRow
-from ..dialect.versions.rows import APART, OWN_CHUNK_BYTES, OWN_PARTS
+from ..dialect.versions.rows import APART, OWN_CHUNK_BYTES, OWN_PARTS, BaseKey
 from ..engine.operation import Batch, Duplicate, Operation, Outdated
 from ..errors import CheckpointExists
 from . import keys
 from .chains import Inline, Stored, store
+from .damage import naming_checkpoint
 from .memory import VersionMemory
 from .payload import Content, pack, resolved, unpack
+from .places import text_checksum, version_place, write_place
 from .records import Base, Held, LoadedWrite, NewVersion
-from .sealed import seal
+from .sealed import seal, thread_checksum
 from .values import Body, Encoded
 from .writes import pack_write
+
+
+class BaseRow(NamedTuple):
+    """The row of a checkpoint to go on from, as it is read."""
+
+    stored_seq: int
+    payload: bytes
+    epoch: bytes
+    token: bytes
+    parent_key: bytes | None
+    needs: int
+    metadata_checksum: int | None
 
 
 class Saving:
@@ -50,11 +65,11 @@ class Saving:
         key = (tenant, thread_id)
         ns_key = keys.ns_key(new.ns)
         epoch = self._memory.epoch(key) if base is None else base.epoch
-        row, values, bodies = self._encode(new, base)
+        row, values, bodies, after = self._encode(key, new, base)
         landed = self._sql.saving.find_saved(*key, row.version_key, new.token)
         if epoch and self._ttl_us is None and self._memory.may_share(key) and _holds_its_part(row):
             try:
-                results = yield Batch((self._sql.saving.insert_next(*key, epoch, row),), landed)
+                results = yield Batch((self._sql.saving.insert_next(*key, epoch, row, after),), landed)
             except Duplicate:
                 if (yield from self._is_saved(key, row, new)):
                     return
@@ -66,11 +81,11 @@ class Saving:
                     return
                 if results[0].affected:
                     known = resolved(values, results[0].last_insert_id)
-                    self._memory.remember(key, ns_key, Base(epoch, row.version_key, known, bodies))
+                    self._memory.remember(key, ns_key, Base(epoch, row.version_key, new.token, known, bodies))
                     return
         while True:
             begun = time.monotonic()
-            took, statements = self._take_seq(key, epoch)
+            took, statements = self._take_seq(key, epoch, after)
             statements += self._sql.saving.insert(*key, row, in_epoch=bool(epoch), replace=new.replace)
             if not epoch:
                 statements += (self._sql.threads.epoch(*key),)
@@ -82,7 +97,7 @@ class Saving:
                 base = yield from self.find_base(tenant, thread_id, new.ns, new.parent_id)
                 if base is not None:
                     epoch = base.epoch
-                row, values, bodies = self._encode(new, base)
+                row, values, bodies, after = self._encode(key, new, base)
                 continue
             except Duplicate:
                 if (yield from self._is_saved(key, row, new)):
@@ -95,7 +110,7 @@ class Saving:
         if not epoch:
             epoch = cast(bytes, results[-1].rows[0][0])
         known = resolved(values, APART + results[took].last_insert_id)
-        self._memory.remember(key, ns_key, Base(epoch, row.version_key, known, bodies))
+        self._memory.remember(key, ns_key, Base(epoch, row.version_key, new.token, known, bodies))
         self._memory.locked(key, begun)
 
     def find_base(self, tenant: str, thread_id: str, ns: str, checkpoint_id: str | None) -> Operation[Base | None]:
@@ -113,9 +128,12 @@ class Saving:
         (found,) = yield Batch.of(self._sql.loading.base(*key, version_key))
         if not found.rows:
             return None
-        _, stored_seq, payload, epoch = found.rows[0]
-        values = unpack(cast(bytes, payload), cast(int, stored_seq)).values
-        return Base(cast(bytes, epoch), version_key, values, self._memory.bodies(key, ns_key, values))
+        with naming_checkpoint(thread_id, checkpoint_id):
+            row = typed_row(BaseRow, found.rows[0])
+            thread = thread_checksum(*key)
+            place = version_place(thread, version_key, row.parent_key, row.needs, row.metadata_checksum)
+            values = unpack(row.payload, row.stored_seq, place).values
+        return Base(row.epoch, version_key, row.token, values, self._memory.bodies(key, ns_key, values))
 
     def newest_known(self, tenant: str, thread_id: str, ns: str) -> Base | None:
         """The checkpoint of a namespace that this process saved or loaded last."""
@@ -145,11 +163,14 @@ class Saving:
             return
         token = os.urandom(16)
         task_key = keys.task_key(task_id)
+        thread = thread_checksum(tenant, thread_id)
+
+        def payload(write: LoadedWrite) -> bytes:
+            place = write_place(thread, version_key, task_id, write.idx, write.channel, write.task_path)
+            return pack_write(write.value, self._compression, place)
+
         rows = [
-            WriteRow(
-                task_key, write.idx, task_id, write.task_path, write.channel, pack_write(write.value, self._compression)
-            )
-            for write in writes
+            WriteRow(task_key, write.idx, task_id, write.task_path, write.channel, payload(write)) for write in writes
         ]
         sql = self._sql.saving
         yield Batch(
@@ -166,16 +187,20 @@ class Saving:
         (found,) = yield Batch.of(self._sql.saving.find_saved(*key, row.version_key, new.digest or new.token))
         return bool(found.rows)
 
-    def _take_seq(self, key: tuple[str, str], epoch: bytes | None) -> tuple[int, tuple[Statement, ...]]:
+    def _take_seq(
+        self, key: tuple[str, str], epoch: bytes | None, after: BaseKey | None
+    ) -> tuple[int, tuple[Statement, ...]]:
         """The statements that take the next number, and the place of the one that does."""
         if epoch:
-            return 0, (self._sql.threads.take_seq_in_epoch(*key, epoch, self._ttl_us),)
+            return 0, (self._sql.threads.take_seq_in_epoch(*key, epoch, self._ttl_us, after),)
         settle = self._sql.settled.settle_expired(*key)
         statements = self._sql.threads.take_seq(*key, os.urandom(8), self._ttl_us, settle)
         return len(statements) - 1, statements
 
-    def _encode(self, new: NewVersion, base: Base | None) -> tuple[VersionRow, dict[str, Held], dict[str, Body]]:
-        """The row of a checkpoint, its values, and the bodies of the large ones."""
+    def _encode(
+        self, key: tuple[str, str], new: NewVersion, base: Base | None
+    ) -> tuple[VersionRow, dict[str, Held], dict[str, Body], BaseKey | None]:
+        """The row of a checkpoint, its values, the bodies of the large ones, and the base if it builds on that."""
         values: dict[str, Held] = {}
         bodies: dict[str, Body] = {}
         chunks: list[bytes] = []
@@ -191,26 +216,32 @@ class Saving:
                 stored = store(encoded, None if before is None else before.value, body, len(chunks))
                 values[name], body = Held(label, stored.value), stored.body
                 if stored.chunk is not None:
-                    chunks.append(seal(stored.chunk, self._config.compression))
+                    checksum = stored.value.chain[-1].checksum if isinstance(stored.value, Stored) else None
+                    chunks.append(seal(stored.chunk, self._config.compression, checksum=checksum))
             if body is not None:
                 bodies[name] = body
         parent_key = None if new.parent_id is None else keys.version_key(new.ns, new.parent_id)
+        version_key = keys.version_key(new.ns, new.checkpoint_id)
+        needs = new.needs if parent_key is not None else 0
+        place = version_place(thread_checksum(*key), version_key, parent_key, needs, text_checksum(new.metadata))
+        parts = _parts(values)
         row = VersionRow(
             ns_key=keys.ns_key(new.ns),
-            version_key=keys.version_key(new.ns, new.checkpoint_id),
+            version_key=version_key,
             parent_key=parent_key,
             checkpoint_id=new.checkpoint_id,
             parent_id=new.parent_id,
             ns=new.ns,
-            needs=new.needs if parent_key is not None else 0,
-            sources=_sources(values),
+            needs=needs,
+            sources=json.dumps(parts, separators=(",", ":")),
             tokens=new.token + new.digest,
-            payload=pack(Content(new.surface, new.head, values), self._config.compression),
+            payload=pack(Content(new.surface, new.head, values), self._config.compression, place),
             metadata=new.metadata,
             run_key=None if new.run_id is None else keys.run_key(new.run_id),
             chunks=tuple(chunks),
         )
-        return row, values, bodies
+        builds = base is not None and any(part >= OWN_PARTS for part in parts)
+        return row, values, bodies, (base.version_key, base.token) if base is not None and builds else None
 
 
 def _taken(thread_id: str, new: NewVersion) -> CheckpointExists:
@@ -225,7 +256,6 @@ def _holds_its_part(row: VersionRow) -> bool:
     return len(row.chunks) <= 1 and all(len(chunk) <= OWN_CHUNK_BYTES for chunk in row.chunks)
 
 
-def _sources(values: Mapping[str, Held]) -> str:
+def _parts(values: Mapping[str, Held]) -> list[int]:
     """The numbers of all parts, each once."""
-    parts = {link.part: None for _, value in values.values() if isinstance(value, Stored) for link in value.chain}
-    return json.dumps(list(parts), separators=(",", ":"))
+    return list({link.part: None for _, value in values.values() if isinstance(value, Stored) for link in value.chain})

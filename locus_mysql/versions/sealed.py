@@ -1,5 +1,8 @@
 """Bytes as they stand in a column: a byte for the format, a checksum, and the content, compressed where it pays.
 
+The checksum of a row's payload covers the content and the row's `Place`: its thread and the columns beside the payload.
+So a payload that stands in another row, or in a row of which such a column was changed, is noticed.
+
 Format 1 is plain, format 2 deflated with a preset dictionary. Add formats, never change one.
 """
 
@@ -7,7 +10,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ..errors import CorruptCheckpoint
 
@@ -15,26 +18,65 @@ from ..errors import CorruptCheckpoint
 COMPRESS_BYTES = range(128, 32_768)
 
 _PLAIN, _DEFLATED = b"\x01", b"\x02"
-_CHECKSUM = struct.Struct("<I")
+_CHECKSUM = struct.Struct(">I")  # in the order of SQL's HEX(), as copying a thread changes it on the server
 _BEGINNING_BYTES = 1 + _CHECKSUM.size
 
 
-def seal(content: bytes, compression: Literal["zlib", "none"]) -> bytes:
-    """Bytes to store."""
-    checksum = _CHECKSUM.pack(zlib.crc32(content))
+class Place(NamedTuple):
+    """Where content stands, as its checksum covers it.
+
+    Args:
+        thread: Checksum of the tenant and the thread id. It is combined by XOR, so that the server itself can make a
+            copy for another thread.
+        row: Checksum of the columns of the row that must not change.
+    """
+
+    thread: int
+    row: int
+
+    def checksum(self, content: bytes) -> int:
+        """The checksum of content at this place."""
+        return zlib.crc32(content, self.row) ^ self.thread
+
+
+#: The place of a part: whatever refers to it knows the checksum of its content.
+ANYWHERE = Place(0, 0)
+
+
+def thread_checksum(tenant: str, thread_id: str) -> int:
+    """The checksum of a thread's name; see also `removing`, where the server computes it."""
+    return zlib.crc32(f"{tenant}\0{thread_id}".encode())
+
+
+def seal(
+    content: bytes, compression: Literal["zlib", "none"], place: Place = ANYWHERE, *, checksum: int | None = None
+) -> bytes:
+    """Bytes to store.
+
+    Args:
+        content: The content.
+        compression: Whether it may be compressed.
+        place: Where it stands.
+        checksum: Its checksum there, if that is known.
+    """
+    checksum_bytes = _CHECKSUM.pack(place.checksum(content) if checksum is None else checksum)
     if compression == "zlib" and len(content) in COMPRESS_BYTES:
         compressor = zlib.compressobj(1, zlib.DEFLATED, -14, 6, zdict=DICTIONARY)
         deflated = compressor.compress(content) + compressor.flush()
         if len(deflated) < len(content):
-            return b"".join((_DEFLATED, checksum, deflated))
-    return b"".join((_PLAIN, checksum, content))
+            return b"".join((_DEFLATED, checksum_bytes, deflated))
+    return b"".join((_PLAIN, checksum_bytes, content))
 
 
-def unseal(stored: bytes) -> bytes:
+def unseal(stored: bytes, place: Place = ANYWHERE) -> bytes:
     """The content of stored bytes.
 
+    Args:
+        stored: The bytes.
+        place: Where they were read.
+
     Raises:
-        CorruptCheckpoint: They are damaged, or of a format that this version does not know.
+        CorruptCheckpoint: They are damaged, were stored at another place, or have an unknown format.
     """
     kind = stored[:1]
     rest = memoryview(stored)[_BEGINNING_BYTES:]
@@ -54,9 +96,15 @@ def unseal(stored: bytes) -> bytes:
         raise CorruptCheckpoint(
             "A stored checkpoint is of a format that this version does not know; upgrade locus-mysql."
         )
-    if len(stored) < _BEGINNING_BYTES or _CHECKSUM.unpack_from(stored, 1)[0] != zlib.crc32(content):
+    if len(stored) < _BEGINNING_BYTES or checksum_of(stored) != place.checksum(content):
         raise CorruptCheckpoint("A stored checkpoint cannot be read back; its checksum is wrong.")
     return content
+
+
+def checksum_of(stored: bytes) -> int:
+    """The checksum that stored bytes begin with."""
+    checksum: int = _CHECKSUM.unpack_from(stored, 1)[0]
+    return checksum
 
 
 #: What small contents repeat: the beginning of a payload, a checkpoint of a graph, a message in msgpack. Part of the

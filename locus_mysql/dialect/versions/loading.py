@@ -2,7 +2,7 @@
 
 Each is one statement, so that checkpoints, their parts and their writes are of one moment. What its rows are is told by
 the first column: 0 a checkpoint, 1 a part, 2 a write at a checkpoint, 3 a write at a checkpoint's parent. The columns
-are kind, thread_id, seq, number, version_key, three texts, payload, metadata, time, epoch.
+are kind, thread_id, seq, number, version_key, three texts, payload, metadata, time, epoch, token, needs, parent_key.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ MATCHING = "\n   AND v.metadata IS NOT NULL AND JSON_CONTAINS(v.metadata, %s)"
 
 _HEADS = """
 SELECT 0 AS kind, v.thread_id, CAST(v.seq AS SIGNED) AS seq, CAST(k.stored_seq AS SIGNED) AS number, v.version_key,
-       v.checkpoint_id AS text1, v.parent_id AS text2, v.ns AS text3, v.payload, v.metadata, v.created_at, k.epoch
+       v.checkpoint_id AS text1, v.parent_id AS text2, v.ns AS text3, v.payload, v.metadata, v.created_at, k.epoch,
+       LEFT(v.tokens, 16), v.needs, IF(v.needs = 2, v.parent_key, NULL)
   FROM k
   JOIN {versions} v ON v.tenant = %s AND v.thread_id = k.thread_id AND v.ns_key = k.ns_key AND v.seq = k.seq
 """
@@ -83,7 +84,8 @@ SELECT 0 AS kind, v.thread_id, CAST(v.seq AS SIGNED) AS seq, CAST(k.stored_seq A
 # The parts that the reader lacks, each in the table of parts or in a row. <known> leaves out those that it has, if its
 # epoch still lasts.
 _PARTS_OF_ONE = """
-SELECT 1, NULL, NULL, CAST(<part> AS SIGNED), NULL, NULL, NULL, NULL, COALESCE(p.chunk, o.chunk), NULL, NULL, NULL
+SELECT 1, NULL, NULL, CAST(<part> AS SIGNED), NULL, NULL, NULL, NULL, COALESCE(p.chunk, o.chunk), NULL, NULL, NULL,
+       NULL, NULL, NULL
   FROM k
   JOIN <sources>
   LEFT JOIN {parts} p ON p.tenant = %s AND p.thread_id = k.thread_id AND p.part = <part>
@@ -95,7 +97,7 @@ _KNOWN = "\n   AND NOT (k.epoch = %s AND FIND_IN_SET(<part>, %s) > 0)"
 # The same for several checkpoints, which share most of their parts: each once.
 _PARTS_OF_SEVERAL = """
 SELECT 1, n.thread_id, NULL, CAST(n.part AS SIGNED), NULL, NULL, NULL, NULL, COALESCE(p.chunk, o.chunk),
-       NULL, NULL, NULL
+       NULL, NULL, NULL, NULL, NULL, NULL
   FROM (SELECT DISTINCT k.thread_id, k.ns_key, <part> AS part, <row> AS seq
           FROM k JOIN <sources> WHERE 1<known>) n
   LEFT JOIN {parts} p ON p.tenant = %s AND p.thread_id = n.thread_id AND p.part = n.part
@@ -106,20 +108,22 @@ SELECT 1, n.thread_id, NULL, CAST(n.part AS SIGNED), NULL, NULL, NULL, NULL, COA
 # Of one checkpoint both kinds of writes are found at once: that is a tenth of the statement's time.
 _WRITES_OF_ONE = """
 SELECT IF(w.version_key = k.version_key, 2, 3), w.thread_id, NULL, w.idx, k.version_key, w.task_id, w.channel,
-       w.task_path, w.payload, NULL, NULL, NULL
+       w.task_path, w.payload, NULL, NULL, NULL, NULL, NULL, NULL
   FROM k
   JOIN {writes} w ON w.tenant = %s AND w.thread_id = k.thread_id
                  AND w.version_key IN (k.version_key, IF(k.needs = 2, k.parent_key, k.version_key))
 """
 
 _WRITES = """
-SELECT 2, w.thread_id, NULL, w.idx, w.version_key, w.task_id, w.channel, w.task_path, w.payload, NULL, NULL, NULL
+SELECT 2, w.thread_id, NULL, w.idx, w.version_key, w.task_id, w.channel, w.task_path, w.payload, NULL, NULL, NULL,
+       NULL, NULL, NULL
   FROM k
   JOIN {writes} w ON w.tenant = %s AND w.thread_id = k.thread_id AND w.version_key = k.version_key
 """
 
 _PARENTS_WRITES = """
-SELECT 3, w.thread_id, NULL, w.idx, k.version_key, w.task_id, w.channel, w.task_path, w.payload, NULL, NULL, NULL
+SELECT 3, w.thread_id, NULL, w.idx, k.version_key, w.task_id, w.channel, w.task_path, w.payload, NULL, NULL, NULL,
+       NULL, NULL, NULL
   FROM k
   JOIN {writes} w ON w.tenant = %s AND w.thread_id = k.thread_id AND w.version_key = k.parent_key
  WHERE k.needs = 2
@@ -127,7 +131,8 @@ SELECT 3, w.thread_id, NULL, w.idx, k.version_key, w.task_id, w.channel, w.task_
 
 # What a save that goes on from a checkpoint has to know of it. Hidden ones serve as well.
 BASE = """
-SELECT v.seq, COALESCE(v.stored_seq, v.seq), v.payload, t.epoch
+SELECT CAST(COALESCE(v.stored_seq, v.seq) AS SIGNED), v.payload, t.epoch, LEFT(v.tokens, 16), v.parent_key, v.needs,
+       CRC32(v.metadata)
   FROM {versions} v
   JOIN {threads} t ON t.tenant = v.tenant AND t.thread_id = v.thread_id
  WHERE v.tenant = %s AND v.thread_id = %s AND v.version_key = %s
@@ -148,11 +153,12 @@ WITH RECURSIVE line (depth, ns_key, seq, version_key, parent_key) AS (
     JOIN {versions} v ON v.tenant = %s AND v.thread_id = %s AND v.version_key = line.parent_key
    WHERE line.depth < %s AND line.parent_key <> line.version_key
 )
-SELECT 0, line.depth, CAST(COALESCE(v.stored_seq, v.seq) AS SIGNED), v.version_key, NULL, NULL, NULL, v.payload
+SELECT 0, line.depth, CAST(COALESCE(v.stored_seq, v.seq) AS SIGNED), v.version_key, v.checkpoint_id, NULL, NULL,
+       v.payload, v.parent_key, v.needs, CRC32(v.metadata)
   FROM line
   JOIN {versions} v ON v.tenant = %s AND v.thread_id = %s AND v.ns_key = line.ns_key AND v.seq = line.seq
  UNION ALL
-SELECT 2, line.depth, w.idx, w.version_key, w.task_id, w.channel, w.task_path, w.payload
+SELECT 2, line.depth, w.idx, w.version_key, w.task_id, w.channel, w.task_path, w.payload, NULL, NULL, NULL
   FROM line
   JOIN {writes} w ON w.tenant = %s AND w.thread_id = %s AND w.version_key = line.version_key
  WHERE line.depth > 0 AND w.channel IN (<channels>)
@@ -282,13 +288,19 @@ class LoadingStatements(Statements):
         return Statement(text, (*params, tenant, *parts_params, *([tenant] if of_one else [tenant, tenant])))
 
     def base(self, tenant: str, thread_id: str, version_key: bytes) -> Statement:
-        """Seq, seq of its parts, payload and epoch of a checkpoint to go on from."""
+        """A checkpoint to go on from.
+
+        Seq of its parts, payload, epoch of the thread, token, parent's key, needs, checksum of the metadata.
+        """
         return Statement(self._text(_complete(BASE)), (tenant, thread_id, version_key))
 
     def ancestors(
         self, tenant: str, thread_id: str, version_key: bytes, depth: int, channels: Sequence[str]
     ) -> Statement:
-        """A checkpoint and its ancestors: kind, depth, number, key, three texts and payload.
+        """A checkpoint and its ancestors.
+
+        Kind, depth, number, key, three texts and payload; of checkpoints, the first text is the id, and behind the
+        payload are the parent's key, needs and the checksum of the metadata.
 
         Args:
             tenant: The thread's tenant.

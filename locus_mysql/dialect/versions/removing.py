@@ -185,13 +185,20 @@ _COPIED = """
   JOIN {threads} d ON d.tenant = %s AND d.thread_id = %s AND d.epoch = %s
 """
 
+# A payload as it stands in another thread: the checksum in its bytes 2 to 5 covers the thread's name, by XOR. See
+# `versions.sealed`. One that is cut short stays as it is.
+_MOVED = """IF(LENGTH({x}.payload) < 5, {x}.payload, CONCAT(LEFT({x}.payload, 1), SUBSTRING({x}.payload, 2, 4) ^ UNHEX(
+         LPAD(HEX(CRC32(CONCAT({x}.tenant, CHAR(0), {x}.thread_id)) ^ CRC32(CONCAT(d.tenant, CHAR(0), d.thread_id))),
+              8, '0')),
+         SUBSTRING({x}.payload, 6)))"""
+
 COPY_VERSIONS = """
 INSERT INTO {versions} (tenant, thread_id, ns_key, seq, version_key, parent_key, checkpoint_id, parent_id, ns,
                         stored_seq, hidden, needs, sources, tokens, payload, metadata, run_key, chunk, created_at)
 SELECT v.tenant, d.thread_id, v.ns_key, v.seq, v.version_key, v.parent_key, v.checkpoint_id, v.parent_id, v.ns,
-       v.stored_seq, v.hidden, v.needs, v.sources, v.tokens, v.payload, v.metadata, v.run_key, v.chunk, v.created_at
+       v.stored_seq, v.hidden, v.needs, v.sources, v.tokens, <moved>, v.metadata, v.run_key, v.chunk, v.created_at
   FROM {versions} v<copied> WHERE v.tenant = %s AND v.thread_id = %s
-"""
+""".replace("<moved>", _MOVED.replace("{x}", "v"))
 
 COPY_PARTS = """
 INSERT INTO {parts} (tenant, thread_id, part, chunk)
@@ -203,10 +210,10 @@ SELECT p.tenant, d.thread_id, p.part, p.chunk
 COPY_WRITES = """
 REPLACE INTO {writes} (tenant, thread_id, version_key, task_key, idx, task_id, task_path, channel, tokens, payload,
                        created_at)
-SELECT w.tenant, d.thread_id, w.version_key, w.task_key, w.idx, w.task_id, w.task_path, w.channel, w.tokens, w.payload,
+SELECT w.tenant, d.thread_id, w.version_key, w.task_key, w.idx, w.task_id, w.task_path, w.channel, w.tokens, <moved>,
        w.created_at
   FROM {writes} w<copied> WHERE w.tenant = %s AND w.thread_id = %s
-"""
+""".replace("<moved>", _MOVED.replace("{x}", "w"))
 
 
 class RemovingStatements(Statements):

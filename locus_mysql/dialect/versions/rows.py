@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ..statement import Param
 
@@ -12,6 +12,9 @@ OWN_PARTS = 1024
 #: Where a row does not hold its part itself, its stored_seq is this and the number of the save within its thread: more
 #: than any seq that the server draws.
 APART = 1 << 40
+
+#: The key of a checkpoint that a new one builds on, and the token of the save that wrote it.
+BaseKey: TypeAlias = tuple[bytes, bytes]
 
 #: A save may leave its part in its own row if it is not larger, in bytes.
 OWN_CHUNK_BYTES = 262_144

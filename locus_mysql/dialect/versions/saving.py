@@ -6,18 +6,19 @@ from collections.abc import Sequence
 
 from ..statement import Param, Statement
 from ..template import Statements
-from .rows import APART, OWN_PARTS, VersionRow, WriteRow
-from .threads import CURRENT
+from .rows import APART, OWN_PARTS, BaseKey, VersionRow, WriteRow
+from .threads import BASE_IS_THERE, CURRENT
 
 # All of a save that goes on from what its process knows, in one statement: the row holds its own part, and the server
 # draws its seq. If the thread is not as it was, no row is affected. The shared lock keeps out whoever would remove
-# something meanwhile. Two checkpoints of one id: error 1062.
+# something meanwhile. <base> is for a row that builds on parts of others; see `threads`. Two checkpoints of one id:
+# error 1062.
 INSERT_NEXT = """
 INSERT INTO {versions} (tenant, thread_id, ns_key, stored_seq, hidden, version_key, parent_key, checkpoint_id,
                         parent_id, ns, needs, sources, tokens, payload, metadata, run_key, chunk, created_at)
 SELECT t.tenant, t.thread_id, %s, NULL, 0, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6)
   FROM {threads} t
- WHERE t.tenant = %s AND t.thread_id = %s AND t.epoch = %s AND <current>
+ WHERE t.tenant = %s AND t.thread_id = %s AND t.epoch = %s AND <current><base>
    FOR SHARE
 """.replace("<current>", CURRENT)
 
@@ -116,7 +117,9 @@ _PART_PARAMS = 7
 class SavingStatements(Statements):
     """Storing checkpoints and writes."""
 
-    def insert_next(self, tenant: str, thread_id: str, epoch: bytes, row: VersionRow) -> Statement:
+    def insert_next(
+        self, tenant: str, thread_id: str, epoch: bytes, row: VersionRow, base: BaseKey | None
+    ) -> Statement:
         """Store a checkpoint with one part at most, its seq as last insert id; affects no row if the thread changed.
 
         Fails with error 1062 if the id is taken.
@@ -126,9 +129,12 @@ class SavingStatements(Statements):
             thread_id: The thread.
             epoch: The thread's, as far as is known.
             row: The checkpoint.
+            base: The checkpoint whose parts it builds on; it must be there.
         """
         chunk = row.chunks[0] if row.chunks else None
-        return Statement(self._text(INSERT_NEXT), (row.ns_key, *row.params, chunk, tenant, thread_id, epoch))
+        text = self._text(INSERT_NEXT, ("<base>", "" if base is None else BASE_IS_THERE))
+        whose = () if base is None else (tenant, thread_id, *base)
+        return Statement(text, (row.ns_key, *row.params, chunk, tenant, thread_id, epoch, *whose))
 
     def insert(
         self, tenant: str, thread_id: str, row: VersionRow, *, in_epoch: bool, replace: bool

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..like import like
 from ..statement import Statement
 from ..template import KEPT_S, Statements
+from .rows import BaseKey
 
 #: For how many seconds after a save that locked its thread's row others may only share that lock. Long enough that few
 #: of a turn's saves have to lock it; short, as who looks for the threads saved to last looks that much further.
@@ -26,8 +27,14 @@ UPDATE {threads}
    SET last_seq   = LAST_INSERT_ID(last_seq + 1),
        updated_at = UTC_TIMESTAMP(6),
        expires_at = UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
- WHERE tenant = %s AND thread_id = %s AND epoch = %s AND (expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6))
+ WHERE tenant = %s AND thread_id = %s AND epoch = %s AND (expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6))<base>
 """
+
+# The checkpoint that a save builds on is there, as the save knows it. A server that lost its newest commits may have
+# drawn the numbers of its parts again, for other content; but the token is random. Relies on the index named.
+BASE_IS_THERE = """
+   AND EXISTS (SELECT 1 FROM {versions} b
+                WHERE b.tenant = %s AND b.thread_id = %s AND b.version_key = %s AND LOCATE(%s, b.tokens) > 0)"""
 
 #: When a thread has expired whose row was only made to be locked. No committed row has this time.
 ONLY_LOCKED = "'1970-01-01'"
@@ -160,9 +167,14 @@ SELECT x.thread_id, t.thread_id IS NULL
 class ThreadStatements(Statements):
     """Locking, listing and deleting threads."""
 
-    def take_seq_in_epoch(self, tenant: str, thread_id: str, epoch: bytes, ttl_us: int | None) -> Statement:
-        """The thread's next number as last insert id; changes nothing if its epoch is another."""
-        return Statement(self._text(TAKE_SEQ_IN_EPOCH), (ttl_us, tenant, thread_id, epoch))
+    def take_seq_in_epoch(
+        self, tenant: str, thread_id: str, epoch: bytes, ttl_us: int | None, base: BaseKey | None
+    ) -> Statement:
+        """The thread's next number as last insert id; changes nothing if its epoch is another, or its base is gone."""
+        text = self._text(TAKE_SEQ_IN_EPOCH, ("<base>", "" if base is None else BASE_IS_THERE))
+        return Statement(
+            text, (ttl_us, tenant, thread_id, epoch, *(() if base is None else (tenant, thread_id, *base)))
+        )
 
     def take_seq(
         self, tenant: str, thread_id: str, epoch: bytes, ttl_us: int | None, settle: Statement

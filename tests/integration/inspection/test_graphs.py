@@ -25,8 +25,9 @@ from locus_mysql.inspection.first_saved import first_saved
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.inspection.msgpack import TYPE
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver
+from locus_mysql.versions.places import write_place
 from locus_mysql.versions.saver import MySQLCheckpointSaver
-from locus_mysql.versions.sealed import seal
+from locus_mysql.versions.sealed import seal, thread_checksum
 from tests.integration.langgraph import graphs
 
 from ..conftest import MakeConfig
@@ -387,9 +388,16 @@ async def test_what_names_code_is_never_imported(
     graph = graphs.asking().compile(checkpointer=saver)
     await graph.ainvoke({"messages": [("user", "Hi")]}, thread("hostile"))
     evil = ormsgpack.packb(ormsgpack.Ext(0, ormsgpack.packb(["antigravity", "fly", "x"])))
+    table = f"{config.database}.locus_version_writes"
+    rows = run_sql(
+        f"SELECT tenant, version_key, task_id, idx, channel, task_path FROM {table} WHERE thread_id = 'hostile'"
+    )
     for kind in (b"msgpack", b"pickle"):
-        payload = seal(len(kind).to_bytes(2, "little") + kind + evil, "none")
-        run_sql(f"UPDATE {config.database}.locus_version_writes SET payload = %s WHERE thread_id = 'hostile'", payload)
+        for tenant, version_key, task_id, idx, *texts in rows:
+            place = write_place(thread_checksum(tenant, "hostile"), version_key, task_id, idx, *texts)
+            payload = seal(len(kind).to_bytes(2, "little") + kind + evil, "none", place)
+            which = "WHERE thread_id = 'hostile' AND version_key = %s AND task_id = %s AND idx = %s"
+            run_sql(f"UPDATE {table} SET payload = %s {which}", payload, version_key, task_id, idx)
         view = await inspector.state("versions", "hostile")
         assert view is not None
         (write,) = view.writes

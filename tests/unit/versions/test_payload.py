@@ -22,18 +22,19 @@ from locus_mysql.versions.writes import pack_write, unpack_write
 COMPRESSIONS = st.sampled_from(["zlib", "none"])
 ENCODED = st.builds(Encoded, st.text(max_size=20), st.binary(max_size=300))
 LABELS = st.one_of(st.none(), st.text(max_size=40), st.integers(0, 2**70), st.floats(allow_nan=False))
+LINKS = st.builds(Link, st.integers(0, 2**53), st.integers(0, 2**40), st.integers(0, 2**40), st.integers(0, 2**32 - 1))
 VALUES = st.one_of(
     st.builds(Inline, ENCODED),
-    st.builds(
-        Stored,
-        st.text(max_size=10),
-        st.binary(max_size=5),
-        st.binary(max_size=1),
-        st.integers(0, 1000),
-        st.binary(min_size=16, max_size=16),
-        st.lists(
-            st.builds(Link, st.integers(0, 2**53), st.integers(0, 2**40), st.integers(0, 2**40)), min_size=1, max_size=9
-        ).map(tuple),
+    st.lists(LINKS, min_size=1, max_size=9).flatmap(
+        lambda links: st.builds(
+            Stored,
+            st.text(max_size=10),
+            st.binary(max_size=5),
+            st.binary(max_size=1),
+            st.just(2 ** (len(links) - 1) - 1),  # a position whose line has this many parts
+            st.binary(min_size=16, max_size=16),
+            st.just(tuple(links)),
+        )
     ),
 )
 
@@ -50,10 +51,10 @@ def test_what_is_packed_is_unpacked_in_the_same_order(
 
 
 def test_a_row_s_own_parts_get_its_seq() -> None:
-    value = Stored("json", b"", b"]", 1, b"d" * 16, (Link(5 * 1024 + 3, 0, 10), Link(1, 10, 20)))
+    value = Stored("json", b"", b"]", 1, b"d" * 16, (Link(5 * 1024 + 3, 0, 10, 7), Link(1, 10, 20, 8)))
     (held,) = resolved({"log": Held(None, value)}, 9).values()
     assert isinstance(held.value, Stored)
-    assert held.value.chain == (Link(5 * 1024 + 3, 0, 10), Link(9 * 1024 + 1, 10, 20))
+    assert held.value.chain == (Link(5 * 1024 + 3, 0, 10, 7), Link(9 * 1024 + 1, 10, 20, 8))
 
 
 @given(st.binary(max_size=50_000), COMPRESSIONS)
@@ -87,7 +88,7 @@ def test_bytes_that_are_none_of_ours_are_refused(stored: bytes) -> None:
 def test_what_inflates_without_end_is_refused_at_a_bound() -> None:
     compressor = zlib.compressobj(9, zlib.DEFLATED, -15)
     deflated = b"".join(compressor.compress(bytes(2**24)) for _ in range(16)) + compressor.flush()
-    stored = b"\x02" + struct.pack("<I", zlib.crc32(bytes(2**28))) + deflated
+    stored = b"\x02" + struct.pack(">I", zlib.crc32(bytes(2**28))) + deflated
     tracemalloc.start()
     try:
         with pytest.raises(CorruptCheckpoint, match="of its size"):
@@ -104,7 +105,7 @@ def test_what_is_never_compressed_is_refused_compressed(size: int) -> None:
     content = b"x" * size
     deflated = compressor.compress(content) + compressor.flush()
     with pytest.raises(CorruptCheckpoint, match="of its size"):
-        unseal(b"\x02" + struct.pack("<I", zlib.crc32(content)) + deflated)
+        unseal(b"\x02" + struct.pack(">I", zlib.crc32(content)) + deflated)
 
 
 @pytest.mark.parametrize("size", [128, 32_767])

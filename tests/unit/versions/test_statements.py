@@ -35,6 +35,7 @@ ARGUMENTS: dict[str, Any] = {
     "pattern": "a*",
     "account": "'agent'@'%%'",
     "after": "t",
+    "base": (b"v", b"token"),
 }
 
 

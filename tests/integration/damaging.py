@@ -1,0 +1,122 @@
+"""Every stored column damaged in every way, one at a time: `damages`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pymysql
+
+RunSQL: TypeAlias = Callable[..., tuple[Any, ...]]
+
+
+#: Of a table, this many rows are damaged.
+MOST_ROWS = 4
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column that may be damaged."""
+
+    name: str
+    kind: str
+    nullable: bool
+
+
+@dataclass(frozen=True)
+class Damage:
+    """What was done to the tables, as an error message says it."""
+
+    table: str
+    column: str
+    change: str
+    row: int
+
+    @property
+    def hides(self) -> bool:
+        """Whether a query may no longer find the row: one that is gone is noticed only by those that build on it."""
+        return self.column in {
+            "tenant", "thread_id", "ns_key", "version_key", "seq", "hidden", "expires_at", "task_key"
+        }  # fmt: skip
+
+
+def damages(run_sql: RunSQL, database: str, table: str) -> Iterator[Damage]:
+    """Damage each column of each row of a table; between two damages all is as it was.
+
+    A value is made NULL, gets a bit flipped, loses its end, or is exchanged with that of another row.
+
+    Args:
+        run_sql: Runs a statement as the administrator.
+        database: The schema.
+        table: The table.
+    """
+    place = f"{database}.{table}"
+    columns = [
+        Column(name, kind, nullable == "YES")
+        for name, kind, nullable, _, _, extra in run_sql(f"SHOW COLUMNS FROM {place}")
+        if "VIRTUAL" not in extra and "STORED" not in extra
+    ]
+    key = [one[4] for one in run_sql(f"SHOW INDEX FROM {place} WHERE Key_name = 'PRIMARY'")]
+    names = ", ".join(f"`{column.name}`" for column in columns)
+    rows = run_sql(f"SELECT {names} FROM {place} ORDER BY {', '.join(key)}")
+    by_name = [dict(zip((column.name for column in columns), row, strict=True)) for row in rows]
+    for column in columns:
+        for number, row in enumerate(by_name[:MOST_ROWS]):
+            old = row[column.name]
+            for change, new in changed(old, column):
+                if _set(run_sql, place, key, row, {column.name: new}):
+                    yield Damage(table, column.name, change, number)
+                    _put_back(run_sql, place, names, key, rows)
+            other = by_name[(number + 1) % len(by_name)]
+            if other[column.name] != old and column.name not in key:
+                _set(run_sql, place, key, other, {column.name: old})
+                if _set(run_sql, place, key, row, {column.name: other[column.name]}):
+                    yield Damage(table, column.name, "exchanged", number)
+                _put_back(run_sql, place, names, key, rows)
+
+
+def changed(old: Any, column: Column) -> Iterator[tuple[str, Any]]:
+    """Other values that a column may have."""
+    if column.nullable and old is not None:
+        yield "NULL", None
+    if isinstance(old, bytes) and old:
+        for place in sorted({0, 1, 5, len(old) // 2, len(old) - 1}):
+            if place < len(old):
+                yield f"bit {place}", old[:place] + bytes([old[place] ^ 1 << place % 8]) + old[place + 1 :]
+        if "binary" not in column.kind or column.kind.startswith("var"):
+            yield "cut off", old[:-1]
+            yield "empty", b""
+    elif isinstance(old, str) and column.kind == "json":
+        numbers = json.loads(old)
+        yield "empty", "[]"
+        if numbers:
+            yield "other numbers", json.dumps([number + 1 for number in numbers])
+            yield "no list", "5"
+    elif isinstance(old, str):
+        yield "longer", old + "x"
+        yield "other", ("b" if old[:1] == "a" else "a") + old[1:]
+        if old:
+            yield "cut off", old[:-1]
+    elif isinstance(old, int):
+        yield "more", old + 1
+        if old > 0:
+            yield "less", old - 1
+
+
+def _set(run_sql: RunSQL, place: str, key: list[str], row: dict[str, Any], values: dict[str, Any]) -> bool:
+    """Change a row; False if the server does not take it."""
+    changes = ", ".join(f"`{name}` = %s" for name in values)
+    which = " AND ".join(f"`{name}` = %s" for name in key)
+    try:
+        run_sql(f"UPDATE {place} SET {changes} WHERE {which}", *values.values(), *(row[name] for name in key))
+    except (pymysql.err.IntegrityError, pymysql.err.DataError, pymysql.err.OperationalError):
+        return False
+    return True
+
+
+def _put_back(run_sql: RunSQL, place: str, names: str, key: list[str], rows: tuple[Any, ...]) -> None:
+    run_sql(f"DELETE FROM {place}")
+    values = ", ".join([f"({', '.join(['%s'] * len(rows[0]))})"] * len(rows))
+    run_sql(f"INSERT INTO {place} ({names}) VALUES {values}", *(value for row in rows for value in row))
