@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from .coding import decode_vector
 from .numeric import np
-from .sums import sum_in_halves, sum_columns_in_halves
+from .sums import sum_columns_in_halves, sum_in_halves
 
 #: ``cosine``: the cosine of the angle, from -1 to 1. ``dot``: the inner product. ``euclidean``: 1 / (1 + distance),
 #: from 0 to 1. More is nearer, always.

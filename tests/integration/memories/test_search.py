@@ -299,7 +299,7 @@ async def test_the_cache_of_codes_is_counted_where_it_is_needed(
     await store.search(("few",), embedding=[1, 0, 0], limit=2)
     assert counted() == (0, 0)
     for hits, misses in ((0, 1), (0, 2), (1, 2), (2, 2)):  # the second search loads the codes
-        await store.search(HERE, embedding=[1, 0, 0], limit=2)
+        await store.search(HERE, embedding=[1, 0, 0], limit=1)
         assert counted() == (hits, misses)
 
 
