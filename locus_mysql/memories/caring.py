@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import cast
 
@@ -80,9 +81,14 @@ class CaringOperations:
                 (found,) = yield Batch.of(self.sql.care.walk(kept, tenant, after, AT_ONCE))
                 loose = [(cast(bytes, path), cast(bytes, key)) for path, key, gone in found.rows if gone]
                 if loose:
-                    touch = self.sql.writing.touch(tenant, [path for path, _ in loose])
-                    gone = self.sql.vectors.remove_gone(tenant, loose)
-                    yield Batch((*touch, *gone, *self.sql.care.remove_loose_signs(tenant, loose)))
+                    writing, token = self.sql.writing, os.urandom(16)
+                    yield Batch.named(
+                        writing.touch(tenant, [path for path, _ in loose], token),
+                        self.sql.vectors.remove_gone(tenant, loose),
+                        self.sql.care.remove_loose_signs(tenant, loose),
+                        writing.settle_affected(tenant, token),
+                        landed=writing.outcome(tenant, token),
+                    )
                     removed.update(loose)
                 if len(found.rows) < AT_ONCE:
                     break

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .records import Hits, MemoryHit, MemoryItem, Namespace
 
-#: Each way gives this many hits to be joined, or as many as are wanted if that is more.
+#: Each way gives this many hits to be joined, or as many as are wanted if that is more. Beyond, only the best rank of an
+#: item counts.
 FUSED = 100
 
 #: Softens the first ranks' lead: Cormack, Clarke and Büttcher, SIGIR 2009.
@@ -12,18 +13,25 @@ _SOFTENING = 60
 
 
 def fuse(*found: Hits) -> Hits:
-    """Hits of several searches as one list, best first.
+    """Hits of several searches as one list, best first; equals by namespace and key.
 
-    The score of an item is the sum of 1 / (60 + rank) over the searches that found it, divided by what it would be if
-    it were first in all.
+    The score of an item is the sum of 1 / (60 + rank) over the searches that found it among their first `FUSED`,
+    divided by what it would be if it were first in all. Of an item that none has among these, only its best rank
+    counts. So no score depends on how many hits there are, and pages fit together.
     """
     most = len(found) / (_SOFTENING + 1)
     scores: dict[tuple[Namespace, str], float] = {}
+    deeper: dict[tuple[Namespace, str], int] = {}
     items: dict[tuple[Namespace, str], MemoryItem] = {}
     for hits in found:
         for rank, hit in enumerate(hits, 1):
             key = (hit.item.namespace, hit.item.key)
-            scores[key] = scores.get(key, 0.0) + 1 / (_SOFTENING + rank) / most
             items[key] = hit.item
+            if rank <= FUSED:
+                scores[key] = scores.get(key, 0.0) + 1 / (_SOFTENING + rank) / most
+            else:
+                deeper[key] = min(rank, deeper.get(key, rank))
+    for key, rank in deeper.items():
+        scores.setdefault(key, 1 / (_SOFTENING + rank) / most)
     ranked = sorted(scores, key=lambda key: (-scores[key], key))
     return Hits((MemoryHit(items[key], scores[key]) for key in ranked), exact=all(hits.exact for hits in found))

@@ -142,7 +142,7 @@ class MovingOperations:
             for place, (digest, raw) in enumerate(item.vectors)
         ]
         yield Batch.named(
-            writing.touch(tenant, [path for path, _ in keys]),
+            writing.touch(tenant, [path for path, _ in keys], token),
             self.sql.moving.absent(tenant, absent),
             self.sql.moving.restore(tenant, [item.row for item in items]),
             self.sql.vectors.replace(tenant, keys, vectors),

@@ -16,6 +16,7 @@ from ..dialect.memories.ranges import Range
 from ..drivers.interface import Result, Row
 from ..engine.counters import Counters
 from ..engine.operation import Batch, Operation
+from .news import News, Writes
 from .records import Hits, MemoryHit, item_of
 from .vectors.cache import KnownRange, VectorCache
 from .vectors.coding import signs_of
@@ -99,14 +100,15 @@ class NearestOperations:
         hits: list[MemoryHit] = []
         complete = False
         if condition.sql or (known is None and not loads):  # few may fulfil a condition: then those are ranked, not all
-            hits, complete = yield from self._cold(*cold)
+            hits, complete, blind = yield from self._cold(*cold)
             if complete:
                 return Hits(hits)
+            loads = loads or (known is None and blind)
         self.counters.look_up(CODES, hit=known is not None)
         if loads:
             known = yield from self._load(tenant, where, len(query.values), keep=True, must=exact)
             if known is None and not condition.sql:  # they do not fit
-                hits, complete = yield from self._cold(*cold)
+                hits, complete, _ = yield from self._cold(*cold)
         elif known is not None:  # searched repeatedly
             self._keep_embeddings(known)
         if known is None:
@@ -122,27 +124,32 @@ class NearestOperations:
         condition: Condition,
         wanted: int,
         min_score: float | None,
-    ) -> Operation[tuple[list[MemoryHit], bool]]:
-        """Rank by signs on the server, then the best by their codes; and whether that was all there are.
+    ) -> Operation[tuple[list[MemoryHit], bool, bool]]:
+        """Rank by signs on the server, then the best by their codes.
 
         What may be among the best by its code is compared exactly, as in `_warm`.
+
+        Returns:
+            The hits; whether that was all there are; and whether signs tell less than is wanted, as more embeddings
+            than were read are as near by them.
         """
-        sig = signs_of(query.values)
+        sig, dims = signs_of(query.values), len(query.values)
         asked = max(RERANKED, RERANKED_FOR_EACH * wanted)
         while True:
-            (found,) = yield Batch.of(self.sql.vectors.near(tenant, where, sig, condition, asked))
+            (found,) = yield Batch.of(self.sql.vectors.near(tenant, where, sig, dims, condition, asked))
             complete = len(found.rows) < asked
             if complete or len({row[:2] for row in found.rows}) >= wanted:
                 break
             asked *= 4  # the nearest are embeddings of few items
         if not complete or (len(found.rows) > FEW and not condition.sql):
             self._cache.found_large((tenant, where.path, where.exact))
-        table = CodeTable(len(query.values))
+        blind = not complete and _are_too_alike([cast(int, row[4]) for row in found.rows], wanted)
+        table = CodeTable(dims)
         table.fill(_coded(found.rows))
         candidates = table.best(query)
         some = list(islice(candidates, CANDIDATES_FOR_EACH * wanted + CANDIDATES))
         if not some:
-            return [], complete
+            return [], complete, blind
         first = some if condition.sql else some[: _needed(some, wanted)]
         compared = _Compared(query, min_score)
         vectors = compared.ask_vectors(self.sql, tenant, [one.key for one in first])
@@ -152,7 +159,7 @@ class NearestOperations:
         compared.take(results[: len(vectors)], results[len(vectors) :])
         remaining = chain(some[len(first) :], candidates)
         hits = yield from self._compare(tenant, compared, first, remaining, condition, wanted, min_score)
-        return hits, complete
+        return hits, complete, blind
 
     def _warm(
         self,
@@ -167,7 +174,7 @@ class NearestOperations:
         """Rank by codes, or embeddings, in memory: whatever may be among the best is compared exactly.
 
         The packet that asks for those also asks whether anything has changed since they were read. If so, they are
-        brought up to date, and it begins anew.
+        brought up to date, and it begins anew. Embeddings are kept only if nothing has changed by the end of it either.
         """
         while True:
             with known.lock:
@@ -175,18 +182,18 @@ class NearestOperations:
                 all_known = known.table.knows_all
                 count = _likely(wanted) if all_known else CANDIDATES_FOR_EACH * wanted + CANDIDATES
                 some = list(islice(candidates, count))
-                stamps = dict(known.stamps)
+                writes = dict(known.writes)
                 first = some if condition.sql or all_known else some[: _needed(some, wanted)]
                 held = known.table.scores(query, (one.key for one in first))
                 lacking = known.table.lacking(max(LACKING_AT_ONCE + 1, READ_BYTES // (4 * known.table.dims)))
             candidates = chain(some[len(first) :], candidates)
-            few = 0 < len(stamps) <= NAMESPACES_ASKED
-            changes = (self.sql.vectors.changes(tenant, stamps),) if few else ()
+            since = writes if len(writes) <= NAMESPACES_ASKED else {}
             compared = _Compared(query, min_score)
             compared.compare(held)
             unknown = dict.fromkeys(one.key for one in first if one.key not in held)
             spans = _spans_of(lacking) if len(lacking) > LACKING_AT_ONCE else []
-            more = (self.sql.vectors.between(tenant, spans),) if spans else ()
+            between = (self.sql.vectors.between(tenant, spans),) if spans else ()
+            again = (self.sql.vectors.news(tenant, where, {}),) if lacking else ()
             if not spans:
                 unknown.update(dict.fromkeys(lacking))
             vectors = compared.ask_vectors(self.sql, tenant, unknown)
@@ -197,16 +204,15 @@ class NearestOperations:
             else:
                 likely = [one.key[:2] for one in first[: _likely(wanted)]]
             items = compared.ask_items(self.sql, tenant, likely, condition)
-            scopes = self.sql.vectors.scopes(tenant, where)
-            results = yield Batch((scopes, *changes, *vectors, *items, *more), atomic=False)
-            told = results[1].rows if few else None
-            changed = yield from self._catch_up(tenant, where, known, results[0].rows, told, stamps)
-            if changed:
+            asking = self.sql.vectors.news(tenant, where, since)
+            results = yield Batch((asking, *vectors, *items, *between, *again), atomic=False)
+            news = News.of(results[0].rows)
+            if (yield from self._catch_up(tenant, where, known, news, writes, asked=bool(since))):
                 continue
-            answers = results[1 + len(changes) :]
+            answers = results[1:]
             compared.take(answers[: len(vectors)], answers[len(vectors) : len(vectors) + len(items)])
-            if lacking:
-                _learn(known, stamps, (row for result in answers if result.columns == 4 for row in result.rows))
+            if lacking and News.of(results[-1].rows).writes == writes:
+                _learn(known, writes, (row for result in answers if result.columns == 4 for row in result.rows))
             return (yield from self._compare(tenant, compared, first, candidates, condition, wanted, min_score))
 
     def _compare(
@@ -249,13 +255,7 @@ class NearestOperations:
             bound = more[-1].bound if more else bound
 
     def _catch_up(
-        self,
-        tenant: str,
-        where: Range,
-        known: KnownRange,
-        scopes: Sequence[Row],
-        changes: Sequence[Row] | None,
-        since: dict[bytes, int],
+        self, tenant: str, where: Range, known: KnownRange, news: News, writes: Writes, *, asked: bool
     ) -> Operation[bool]:
         """Bring codes up to date; whether there was anything to do.
 
@@ -263,46 +263,38 @@ class NearestOperations:
             tenant: Whose.
             where: The range.
             known: What is known of it.
-            scopes: Path, stamp and purged of its namespaces, read before the changes.
-            changes: What changed in the namespaces that were known; None if that was not asked for.
-            since: The stamps that were known when the changes were asked for.
+            news: What the server says.
+            writes: What was known when it was asked.
+            asked: Whether it was asked for changes too.
         """
-        now = {cast(bytes, path): (cast(int, stamp), cast(int, purged)) for path, stamp, purged in scopes}
-        different = [path for path, (stamp, _) in now.items() if since.get(path) != stamp]
-        gone = [path for path in since if path not in now]
-        if not different and not gone:
+        different = news.different(writes)
+        if not different and len(news.scopes) == len(writes):
             return False
-        anew = [path for path in different if now[path][1] > since.get(path, 0) or path not in since]
         if len(different) > NAMESPACES_AT_ONCE:
             fresh = yield from self._load(tenant, where, known.table.dims, keep=False, must=True)
             if fresh is not None:
                 with known.lock:
-                    known.table, known.stamps = fresh.table, fresh.stamps
+                    known.table, known.writes = fresh.table, fresh.writes
             self._cache.has_grown()
             return True
-        if not different:
-            changes = ()
-        elif changes is not None and not anew:
-            changes = [row for row in changes if row[0] in different]
-        else:
-            statements = [self.sql.vectors.all_codes(tenant, Range(path, exact=True)) for path in anew]
-            known_before = {path: since[path] for path in different if path not in anew}
-            if known_before:
-                statements.append(self.sql.vectors.changes(tenant, known_before))
-            results = yield Batch(tuple(statements), atomic=False)
-            changes = [row for result in results for row in result.rows]
+        since = {path: writes[path] for path in different if path in writes}
+        if since and not asked:
+            (found,) = yield Batch.of(self.sql.vectors.news(tenant, where, since))
+            news = News.of(found.rows)
+            different = [path for path in different if path in news.scopes]
+        anew = [path for path in different if news.must_be_read_anew(path, writes)]
+        loads = tuple(self.sql.vectors.all_codes(tenant, Range(path, exact=True)) for path in anew)
+        results = (yield Batch(loads, atomic=False)) if loads else ()
         with known.lock:
-            for path in (*gone, *anew):
-                known.table.remove_path(path)
-                known.stamps.pop(path, None)
-            for owner, name, place, code in changes:
-                key = (cast(bytes, owner), cast(bytes, name), cast(int, place))
-                if code is None:
-                    known.table.remove(key)
-                else:
-                    known.table.put(key, cast(bytes, code))
-            for path in different:
-                known.stamps[path] = now[path][0]
+            if known.writes == writes:  # else another thread was faster
+                _apply(known, news, [path for path in different if path not in anew])
+                for path in (*anew, *(path for path in writes if path not in news.scopes)):
+                    known.table.remove_path(path)
+                    known.writes.pop(path, None)
+                for result in results:
+                    codes, read = _loaded(result.rows)
+                    known.writes.update(read)
+                    known.table.fill(codes)
         self._cache.has_grown()
         return True
 
@@ -313,11 +305,11 @@ class NearestOperations:
             keep = self._cache.fits(cast(int, size.rows[0][0]), dims)
             if not keep and not must:
                 return None
-        statements = (self.sql.vectors.scopes(tenant, where), self.sql.vectors.all_codes(tenant, where))
-        scopes, codes = yield Batch(statements, atomic=False)
+        (found,) = yield Batch.of(self.sql.vectors.all_codes(tenant, where))
+        codes, writes = _loaded(found.rows)
         table = CodeTable(dims)
-        table.fill(_coded(codes.rows))
-        known = KnownRange(table, {cast(bytes, path): cast(int, stamp) for path, stamp, _ in scopes.rows})
+        table.fill(codes)
+        known = KnownRange(table, writes)
         if keep:
             self._cache.put((tenant, where.path, where.exact), known)
         return known
@@ -336,18 +328,42 @@ def _coded(rows: Iterable[Row]) -> list[tuple[VectorKey, bytes]]:
     """Keys and codes, but for codes that somebody took away by hand."""
     return [
         ((cast(bytes, path), cast(bytes, key), cast(int, place)), cast(bytes, code))
-        for path, key, place, code in rows
+        for path, key, place, code, _ in rows
         if code is not None
     ]
 
 
-def _learn(known: KnownRange, stamps: dict[bytes, int], rows: Iterable[Row]) -> None:
-    """Keep embeddings that were read when the range was as at these stamps, or later, unless it has been caught up.
+def _loaded(rows: Sequence[Row]) -> tuple[list[tuple[VectorKey, bytes]], dict[bytes, tuple[int, bytes]]]:
+    """Keys with codes, and the last writes to namespaces, of what `VectorStatements.all_codes` reads."""
+    writes = {
+        cast(bytes, path): (cast(int, stamp), cast(bytes, token))
+        for path, token, place, _, stamp in rows
+        if place is None
+    }
+    return _coded(rows), writes
 
-    One that is newer than its code stays no longer than until the next search, which is told of it by its stamp.
-    """
+
+def _are_too_alike(distances: Sequence[int], wanted: int) -> bool:
+    """Whether fewer than are wanted are nearer by their signs than the last one that was read."""
+    last = max(distances)
+    return sum(distance < last for distance in distances) < wanted
+
+
+def _apply(known: KnownRange, news: News, paths: Iterable[bytes]) -> None:
+    """Take over what changed in some namespaces."""
+    for path in paths:
+        for key, code in news.changes.get(path, ()):
+            if code is None:
+                known.table.remove(key)
+            else:
+                known.table.put(key, code)
+        known.writes[path] = (news.scopes[path].stamp, news.scopes[path].token)
+
+
+def _learn(known: KnownRange, writes: Writes, rows: Iterable[Row]) -> None:
+    """Keep embeddings that were read when these were the last writes to the range, unless it has been caught up."""
     with known.lock:
-        if known.stamps == stamps:
+        if known.writes == writes:
             for path, name, place, embedding in rows:
                 known.table.know((cast(bytes, path), cast(bytes, name), cast(int, place)), cast(bytes, embedding))
 

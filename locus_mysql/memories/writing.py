@@ -79,7 +79,7 @@ class WritingOperations:
         """
         token = os.urandom(16)
         outcome = self.sql.writing.outcome(tenant, token)
-        steps = self._put_steps(tenant, [item])
+        steps = self._put_steps(tenant, token, [item])
         settle = self.sql.writing.settle_version(tenant, token, *item.key)
         try:
             results = yield Batch.named(*steps, settle, outcome, landed=outcome, outcome=outcome)
@@ -105,7 +105,7 @@ class WritingOperations:
         if len(items) + len(gone) > BATCH_LIMIT:
             raise InvalidInput(f"The batch has {len(items) + len(gone)} items; the limit is {BATCH_LIMIT}. Divide it.")
         token = os.urandom(16)
-        steps = self._put_steps(tenant, items, gone)
+        steps = self._put_steps(tenant, token, items, gone)
         writing = self.sql.writing
         named: dict[str, Statement] = {}
         if gone:
@@ -132,7 +132,7 @@ class WritingOperations:
         writing, token, where = self.sql.writing, os.urandom(16), Range(path, exact=True)
         delete = writing.delete_range_live(tenant, where)
         results = yield Batch.named(
-            writing.touch(tenant, [path]),
+            writing.touch(tenant, [path], token),
             delete,
             writing.settle_affected(tenant, token),
             writing.delete_range(tenant, where),
@@ -181,14 +181,18 @@ class WritingOperations:
         return removed
 
     def _remove_expired(self, tenant: str, keys: Sequence[ItemKey]) -> Operation[int]:
-        writing = self.sql.writing
+        writing, token = self.sql.writing, os.urandom(16)
         deletes = writing.delete_expired(tenant, keys)
-        touch = writing.touch(tenant, [path for path, _ in keys])
-        results = yield Batch((*touch, *deletes, *self.sql.vectors.remove_gone(tenant, keys)))
+        touch = writing.touch(tenant, [path for path, _ in keys], token)
+        gone = self.sql.vectors.remove_gone(tenant, keys)
+        settle = writing.settle_affected(tenant, token)
+        results = yield Batch((*touch, *deletes, settle, *gone), writing.outcome(tenant, token))
+        if results.landed is not None:
+            return cast(int, results.landed[0])
         return sum(result.affected for result in results[len(touch) : len(touch) + len(deletes)])
 
     def _put_steps(
-        self, tenant: str, items: Sequence[NewItem], deleted: Sequence[ItemKey] = ()
+        self, tenant: str, token: bytes, items: Sequence[NewItem], deleted: Sequence[ItemKey] = ()
     ) -> list[Statement | tuple[Statement, ...]]:
         """Locking, guarding, writing items and replacing their embeddings."""
         writing = self.sql.writing
@@ -202,7 +206,7 @@ class WritingOperations:
             writing.guard(tenant, *item.key, item.if_version) for item in items if item.if_version is not None
         )
         return [
-            writing.touch(tenant, [path for path, _ in (*keys, *deleted)]),
+            writing.touch(tenant, [path for path, _ in (*keys, *deleted)], token),
             guards,
             writing.put(tenant, [item.row for item in items]),
             self.sql.vectors.replace(tenant, [*keys, *deleted], rows),

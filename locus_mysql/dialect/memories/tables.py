@@ -7,7 +7,7 @@ from typing import Literal
 from ..schema import NeededIndex, Schema, Table
 
 #: Raised when a change of layout needs a migration.
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 
 #: The roles of the tables, in the order in which they are made.
 ROLES = ("scopes", "items", "vectors", "codes", "signs", "settled")
@@ -18,12 +18,16 @@ _ENGINE = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=ut
 # each: so whoever has seen a stamp has seen all that was written under a smaller one, which commits alone, arriving in
 # any order, would not tell. A stamp is of the server's clock in microseconds, or one more than the last if that is
 # later: a row removed and made anew never shows an old stamp. Whoever has seen none since `purged` must read all anew:
-# codes of items deleted up to then are gone, or the row itself was made then.
+# codes of items deleted up to then are gone, or the row itself was made then. token is that of the last write, as in
+# settled, and earlier that of the write before. A server that lost its last transactions may draw their stamps again,
+# but no token: a cache goes on from what it knows only if the write that it knows of is still found by its token.
 SCOPES = """(
   tenant VARCHAR(128)    NOT NULL,
   path   VARBINARY(1000) NOT NULL,
   stamp  BIGINT UNSIGNED NOT NULL,
   purged BIGINT UNSIGNED NOT NULL,
+  token  BINARY(16)      NOT NULL,
+  earlier BINARY(16)     NULL,
   PRIMARY KEY (tenant, path)
 """
 
@@ -75,12 +79,14 @@ CODES = """(
 
 # The same in a bit per dimension, for searches on the server: narrow, as it reads all of a scope. owner is tenant and
 # path in one, with a NUL between them, so that of each row less is decoded and compared with the ends of a range.
-# expires tells whether the item has to be asked if it is still alive.
+# expires tells whether the item has to be asked if it is still alive. dims is the width of the embedding, which several
+# widths with as many bytes of signs would not tell.
 SIGNS = """(
   owner    VARBINARY(1513)   NOT NULL,
   item_key VARBINARY(1000)   NOT NULL,
   place    SMALLINT UNSIGNED NOT NULL,
   expires  TINYINT           NOT NULL,
+  dims     SMALLINT UNSIGNED NOT NULL,
   sig      VARBINARY(2048)   NOT NULL,
   PRIMARY KEY (owner, item_key, place)
 """

@@ -47,7 +47,7 @@ UPDATE {codes} c
 
 ADD_VECTORS = "INSERT INTO {vectors} (tenant, path, item_key, place, digest, embedding) VALUES <rows>"
 # Signs without an embedding, as somebody deleted that by hand, are in nobody's way.
-ADD_SIGNS = "REPLACE INTO {signs} (owner, item_key, place, expires, sig) VALUES <rows>"
+ADD_SIGNS = "REPLACE INTO {signs} (owner, item_key, place, expires, dims, sig) VALUES <rows>"
 ADD_CODES = """
 INSERT INTO {codes} (tenant, path, item_key, place, stamp, code)
 VALUES <rows> AS fresh
@@ -69,16 +69,17 @@ SELECT v.place, v.embedding FROM {vectors} v
 """
 
 # The nearest by signs, with their codes. It reads all signs of the scope, and nothing else of what is not near.
-# Sorted is by nothing but the distance, in a buffer with room for what is wanted: rows count as wide as they are
-# declared, and in a session's own buffer MySQL would write the whole scope to disk in sorted pieces and merge them.
+# Sorted is in a buffer with room for what is wanted: rows count as wide as they are declared, and in a session's own
+# buffer MySQL would write the whole scope to disk in sorted pieces and merge them. Equally near ones go by their keys,
+# so that two searches compare the same ones.
 NEAR = """
-SELECT /*+ SET_VAR(sort_buffer_size = <buffer>) */ c.path, c.item_key, c.place, c.code
-  FROM (SELECT s.owner, s.item_key, s.place
-          FROM {signs} s<items><range> AND LENGTH(s.sig) = %s
+SELECT /*+ SET_VAR(sort_buffer_size = <buffer>) */ c.path, c.item_key, c.place, c.code, best.distance
+  FROM (SELECT s.owner, s.item_key, s.place, BIT_COUNT(s.sig ^ %s) AS distance
+          FROM {signs} s<items><range> AND s.dims = %s AND LENGTH(s.sig) = %s
            AND (s.expires = 0 OR EXISTS (SELECT 1 FROM {items} x
                                           WHERE x.tenant = %s AND x.path = SUBSTR(s.owner, %s)
                                             AND x.item_key = s.item_key AND x.expires_at > UTC_TIMESTAMP(6)))<filter>
-         ORDER BY BIT_COUNT(s.sig ^ %s)
+         ORDER BY distance, s.owner, s.item_key, s.place
          LIMIT %s) AS best
   LEFT JOIN {codes} c ON c.tenant = %s AND c.path = SUBSTR(best.owner, %s) AND c.item_key = best.item_key
                      AND c.place = best.place
@@ -95,18 +96,31 @@ SELECT v.path, v.item_key, v.place, v.embedding FROM {vectors} v
  WHERE (v.tenant, v.path, v.item_key, v.place) IN (<keys>)
 """
 
-SCOPES = "SELECT s.path, s.stamp, s.purged FROM {scopes} s WHERE s.tenant = %s<range>"
-
-# Relies on the index changes.
+# The three of them are one statement where they are asked for together, as two statements may see different moments:
+# what a cache knows must be of one write, which it then knows by its token. Changes rely on the index changes.
+SCOPES = """
+SELECT s.path, s.stamp, s.purged, s.token, s.earlier, NULL AS item_key, NULL AS place, NULL AS code
+  FROM {scopes} s WHERE s.tenant = %s<range>
+"""
+STILL_THERE = """
+UNION ALL
+SELECT NULL, NULL, NULL, t.token, NULL, NULL, NULL, NULL
+  FROM {settled} t WHERE t.tenant = %s AND t.token IN (<tokens>)
+"""
 CHANGES = """
-SELECT c.path, c.item_key, c.place, c.code
-  FROM {codes} c
- WHERE c.tenant = %s AND (<since>)
+UNION ALL
+SELECT c.path, NULL, NULL, NULL, NULL, c.item_key, c.place, c.code
+  FROM {codes} c WHERE c.tenant = %s AND (<since>)
 """
 
-ALL_CODES = (
-    "SELECT c.path, c.item_key, c.place, c.code FROM {codes} c WHERE c.tenant = %s<range> AND c.code IS NOT NULL"
-)
+# All codes, and the scopes as they were at that moment, whose rows have no place and their token as key.
+ALL_CODES = """
+SELECT s.path, s.token AS item_key, NULL AS place, NULL AS code, s.stamp
+  FROM {scopes} s WHERE s.tenant = %s<scopes>
+UNION ALL
+SELECT c.path, c.item_key, c.place, c.code, NULL
+  FROM {codes} c WHERE c.tenant = %s<codes> AND c.code IS NOT NULL
+"""
 
 BETWEEN = """
 SELECT v.path, v.item_key, v.place, v.embedding
@@ -166,6 +180,11 @@ class VectorRow:
     sig: bytes
     expires: bool = False
 
+    @property
+    def dims(self) -> int:
+        """The width of the embedding."""
+        return len(self.embedding) // 4
+
 
 class VectorStatements(MemoryStatements):
     """Writing embeddings and finding the nearest."""
@@ -205,11 +224,13 @@ class VectorStatements(MemoryStatements):
         for some in portions(rows):
             keys = [(tenant, row.path, row.key, row.place) for row in some]
             vectors = [(*key, row.digest, row.embedding) for key, row in zip(keys, some, strict=True)]
-            signs = [(owner_of(tenant, row.path), row.key, row.place, int(row.expires), row.sig) for row in some]
+            signs = [
+                (owner_of(tenant, row.path), row.key, row.place, int(row.expires), row.dims, row.sig) for row in some
+            ]
             codes = [(*key, tenant, row.path, row.code) for key, row in zip(keys, some, strict=True)]
             statements += [
                 self._insert(ADD_VECTORS, "(%s, %s, %s, %s, %s, %s)", vectors),
-                self._insert(ADD_SIGNS, "(%s, %s, %s, %s, %s)", signs),
+                self._insert(ADD_SIGNS, "(%s, %s, %s, %s, %s, %s)", signs),
                 self._insert(ADD_CODES, ADD_CODES_ROW, codes),
             ]
         return tuple(statements)
@@ -226,16 +247,16 @@ class VectorStatements(MemoryStatements):
         """Place and embedding of what an item has."""
         return Statement(self._text(OF_ITEM), (tenant, path, key))
 
-    def near(self, tenant: str, where: Range, sig: bytes, condition: Condition, limit: int) -> Statement:
-        """Path, key, place and code of those whose signs agree best with a query's, in any order.
+    def near(self, tenant: str, where: Range, sig: bytes, dims: int, condition: Condition, limit: int) -> Statement:
+        """Path, key, place, code and distance of those whose signs agree best with a query's, in any order.
 
-        Signs without a code, as somebody deleted that by hand, are told by rows of None.
+        Signs without a code, as somebody deleted that by hand, are told by rows of None and a distance.
         """
         text = NEAR.replace("<items>", ITEMS_OF_SIGNS if condition.sql else "").replace("<range>", where.owned("s"))
         text = self._text(text).replace("<buffer>", str(_sort_buffer_bytes(limit))).replace("<filter>", condition.sql)
         at: tuple[Param, ...] = (tenant, path_at(tenant))
-        chosen = (*(at if condition.sql else ()), *where.owned_params(tenant), len(sig), *at, *condition.params)
-        return Statement(text, (*chosen, sig, limit, *at))
+        chosen = (*(at if condition.sql else ()), *where.owned_params(tenant), dims, len(sig), *at, *condition.params)
+        return Statement(text, (sig, *chosen, limit, *at))
 
     def exact(self, tenant: str, keys: Sequence[tuple[bytes, bytes, int]]) -> tuple[Statement, ...]:
         """Path, key, place and embedding of some."""
@@ -247,18 +268,28 @@ class VectorStatements(MemoryStatements):
             for some in portions(keys)
         )
 
-    def scopes(self, tenant: str, where: Range) -> Statement:
-        """Path, stamp and purged of the namespaces of a range."""
-        return Statement(self._text(SCOPES.replace("<range>", where.condition("s"))), (tenant, *where.params))
+    def news(self, tenant: str, where: Range, since: Mapping[bytes, tuple[int, bytes]]) -> Statement:
+        """Namespaces as they are now, and what changed in some; see `news_of`.
 
-    def changes(self, tenant: str, since: Mapping[bytes, int]) -> Statement:
-        """Path, key, place and code of what changed in namespaces after their stamps; what is gone has None as code."""
-        text = self._text(CHANGES.replace("<since>", " OR ".join(["c.path = %s AND c.stamp > %s"] * len(since))))
-        return Statement(text, (tenant, *(param for entry in since.items() for param in entry)))
+        Args:
+            tenant: Whose.
+            where: The namespaces.
+            since: Stamp and token of the last known write to each namespace whose changes are wanted. A token is found
+                for a quarter of an hour; what is gone has None as code.
+        """
+        text = SCOPES.replace("<range>", where.condition("s"))
+        params: list[Param] = [tenant, *where.params]
+        if since:
+            text += STILL_THERE.replace("<tokens>", ", ".join(["%s"] * len(since)))
+            text += CHANGES.replace("<since>", " OR ".join(["c.path = %s AND c.stamp > %s"] * len(since)))
+            params += [tenant, *(token for _, token in since.values())]
+            params += [tenant, *(param for path, (stamp, _) in since.items() for param in (path, stamp))]
+        return Statement(self._text(text), tuple(params))
 
     def all_codes(self, tenant: str, where: Range) -> Statement:
-        """Path, key, place and code of all of a range."""
-        return Statement(self._text(ALL_CODES.replace("<range>", where.condition("c"))), (tenant, *where.params))
+        """Path, key, place, code and None of all of a range; and path, token, None, None and stamp of its scopes."""
+        text = ALL_CODES.replace("<scopes>", where.condition("s")).replace("<codes>", where.condition("c"))
+        return Statement(self._text(text), (tenant, *where.params) * 2)
 
     def between(self, tenant: str, spans: Sequence[tuple[bytes, bytes, bytes]]) -> Statement:
         """Path, key, place and embedding of what is in namespaces from a key to another one.

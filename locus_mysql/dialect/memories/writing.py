@@ -10,13 +10,16 @@ from .ranges import Range
 from .template import MemoryStatements, portions
 
 # Lock namespaces, in the order of their paths so that writers do not wait for each other in a circle, and raise their
-# stamps.
+# stamps. The assignments run left to right.
 TOUCH = """
-INSERT INTO {scopes} (tenant, path, stamp, purged)
-VALUES <rows>
-    ON DUPLICATE KEY UPDATE stamp = GREATEST(stamp + 1, {CLOCK})
+INSERT INTO {scopes} (tenant, path, stamp, purged, token)
+VALUES <rows> AS fresh
+    ON DUPLICATE KEY UPDATE
+       earlier = {scopes}.token,
+       token   = fresh.token,
+       stamp   = GREATEST({scopes}.stamp + 1, {CLOCK})
 """
-TOUCH_ROW = "(%s, %s, {CLOCK}, {CLOCK})"
+TOUCH_ROW = "(%s, %s, {CLOCK}, {CLOCK}, %s)"
 
 # Undo the batch, with error 3141, unless an item has this version; 0 stands for no item.
 GUARD = """
@@ -127,12 +130,12 @@ class ItemRow:
 class WritingStatements(MemoryStatements):
     """Writing, refreshing and deleting items."""
 
-    def touch(self, tenant: str, paths: Sequence[bytes]) -> tuple[Statement, ...]:
-        """Lock namespaces until the transaction ends, and raise their stamps."""
+    def touch(self, tenant: str, paths: Sequence[bytes], token: bytes) -> tuple[Statement, ...]:
+        """Lock namespaces until the transaction ends, raise their stamps, and leave the token of the write there."""
         return tuple(
             Statement(
                 self._text(TOUCH.replace("<rows>", ", ".join([TOUCH_ROW] * len(some)))),
-                tuple(param for path in some for param in (tenant, path)),
+                tuple(param for path in some for param in (tenant, path, token)),
             )
             for some in portions(sorted(set(paths)))
         )

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias, Unpack, cast
 
-from locus.memory.store import BaseStore, SemanticSearchResult, StoreCapabilities, StoreItem
+from locus.memory.store import (
+    BaseStore,
+    SemanticSearchResult,
+    StoreCapabilities,
+    StoreCapabilityError,
+    StoreItem,
+)
 from locus.rag.embeddings.base import BaseEmbedding
 from pydantic import SecretStr
 
@@ -24,6 +30,18 @@ from ...memories.surface import AsyncMemories, SyncMemories, awaited, blocking
 
 #: What embeds texts.
 Embedder: TypeAlias = BaseEmbedding | HashingEmbedder
+
+
+class EmbeddingsNotKept(InvalidInput, StoreCapabilityError):
+    """The store was made without an embedder or a dimension, so it keeps no embeddings."""
+
+    def __init__(self) -> None:
+        StoreCapabilityError.__init__(
+            self,
+            capability="semantic_search",
+            store_class=MySQLMemory.__name__,
+            hint="It was made without dimension= or embedder=. Give it one, or call put and search.",
+        )
 
 
 class LocusMemoryProcedures:
@@ -111,9 +129,14 @@ class LocusMemoryProcedures:
         embedding: list[float],
         metadata: dict[str, Any] | None = None,
     ) -> Procedure[None]:
-        """Store a value with an embedding of the caller's."""
+        """Store a value with an embedding of the caller's.
+
+        Raises:
+            StoreCapabilityError: The store was made without an embedder or a dimension.
+        """
         if embedding is None:
             raise InvalidInput("put_with_embedding needs an embedding; put stores a value without one.")
+        self._check_embeddings_are_kept()
         yield from self._items.put(namespace, key, value, metadata=metadata, embedding=embedding)
 
     def put_batch(self, items: list[tuple[tuple[str, ...], str, Any, dict[str, Any] | None]]) -> Procedure[None]:
@@ -202,7 +225,11 @@ class LocusMemoryProcedures:
 
         Returns:
             Best first; the score is (1 + cosine) / 2, the distance 1 - cosine.
+
+        Raises:
+            StoreCapabilityError: The store was made without an embedder or a dimension.
         """
+        self._check_embeddings_are_kept()
         least = check_score(threshold, "threshold")
         hits = yield from self._items.search(
             namespace,
@@ -216,6 +243,10 @@ class LocusMemoryProcedures:
             SemanticSearchResult(_store_item(hit.item), (1 + cast(float, hit.score)) / 2, 1 - cast(float, hit.score))
             for hit in hits
         ]
+
+    def _check_embeddings_are_kept(self) -> None:
+        if self._items.dims is None:
+            raise EmbeddingsNotKept()
 
     async def _documents(self, texts: list[str]) -> list[list[float]]:
         embedder = cast(Embedder, self.embedder)

@@ -34,15 +34,15 @@ def check_cache_bytes(limit: object) -> int:
 
 @dataclass(slots=True)
 class KnownRange:
-    """A range as it was at the stamps of its namespaces. Used under its lock.
+    """A range as it was after the last known write to each of its namespaces. Used under its lock.
 
     Args:
         table: Its codes.
-        stamps: The stamp of each namespace of it.
+        writes: Stamp and token of that write, by the path of the namespace.
     """
 
     table: CodeTable
-    stamps: dict[bytes, int]
+    writes: dict[bytes, tuple[int, bytes]]
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 

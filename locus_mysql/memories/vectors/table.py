@@ -5,6 +5,7 @@ Where embeddings are few enough to be kept beside their codes, these tell it, in
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -240,16 +241,36 @@ class CodeTable:
 
 def _in_order(keys: list[VectorKey], query: Query, products: Any, slack: Any, norms: Any) -> Iterator[Candidate]:
     if np is None:
-        plain = [query.bounds(*one) for one in zip(products, slack, norms, strict=True)]
-        for row in sorted(range(len(plain)), key=lambda row: -plain[row]):
-            yield Candidate(keys[row], plain[row], query.bounds(products[row], -slack[row], norms[row]))
+        bounds = [_sure(query.bounds(*one)) for one in zip(products, slack, norms, strict=True)]
+        for row in sorted(range(len(bounds)), key=lambda row: -bounds[row]):
+            yield Candidate(keys[row], bounds[row], query.bounds(products[row], -slack[row], norms[row]))
         return
     bounds = query.bounds(products, slack, norms)
-    done, some = 0, min(64, len(bounds))
-    while done < len(bounds):  # a part is sorted at a time: few are asked for
-        order = np.argpartition(-bounds, some - 1)[:some] if some < len(bounds) else np.arange(len(bounds))
-        order = order[np.argsort(-bounds[order], kind="stable")][done:]
+    bounds[np.isnan(bounds)] = np.inf
+    for order in _parts_in_order(bounds):
         floors = query.bounds(products[order], -slack[order], norms[order])
         for row, bound, floor in zip(order.tolist(), bounds[order].tolist(), floors.tolist(), strict=True):
             yield Candidate(keys[row], bound, floor)
-        done, some = some, min(16 * some, len(bounds))
+
+
+def _sure(bound: float) -> float:
+    """A bound; of a damaged code, which has none, infinity."""
+    return math.inf if math.isnan(bound) else bound
+
+
+def _parts_in_order(bounds: Any) -> Iterator[Any]:
+    """All rows in falling order of their bounds, a part at a time, as few are asked for. With NumPy only.
+
+    A part ends behind all that are equal to its last bound, so none is in two parts or in none.
+    """
+    count, size = len(bounds), 64
+    rest, above = count, None
+    while rest:
+        if size < count:
+            least = np.partition(bounds, count - size)[count - size]
+            chosen = bounds >= least if above is None else (bounds >= least) & (bounds < above)
+        else:
+            least, chosen = -np.inf, np.ones(count, dtype=bool) if above is None else bounds < above
+        part = np.flatnonzero(chosen)
+        yield part[np.argsort(-bounds[part], kind="stable")]
+        rest, above, size = rest - len(part), least, 16 * size

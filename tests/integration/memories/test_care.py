@@ -67,7 +67,8 @@ async def test_what_nobody_needs_is_removed_and_nothing_else(
     assert (done.expired, done.loose, done.tokens) == (7, 10, 6)
     assert done.removed >= 5 + 7 + 10
     assert await vacuum(memories) == NOTHING
-    assert await waste(memories) == NOTHING
+    left = await waste(memories)  # tokens of what the vacuum wrote are young
+    assert (left.expired, left.loose, left.removed) == (0, 0, 0)
     assert sorted(hit.item.key for hit in await memories.search(embedding=[1, 2, 3], limit=100)) == sorted(
         ["x7", *(f"k{n}" for n in range(5, 10))]
     )

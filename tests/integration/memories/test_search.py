@@ -299,7 +299,7 @@ async def test_the_cache_of_codes_is_counted_where_it_is_needed(
     await store.search(("few",), embedding=[1, 0, 0], limit=2)
     assert counted() == (0, 0)
     for hits, misses in ((0, 1), (0, 2), (1, 2), (2, 2)):  # the second search loads the codes
-        await store.search(HERE, embedding=[1, 0, 0], limit=2)
+        await store.search(HERE, embedding=[1, 0, 0], limit=1)
         assert counted() == (hits, misses)
 
 
@@ -386,9 +386,64 @@ async def test_a_search_is_not_called_exact_because_somebody_deleted_codes(
     store = make_memories(dims=3)
     await store.put_batch([Put(HERE, str(n), n, embedding=[1, n, 0]) for n in range(9)])
     sql("DELETE FROM locus_memory_codes WHERE item_key = '0'")
-    found = await store.search(HERE, embedding=[1, 0, 0], limit=2)
+    found = await store.search(HERE, embedding=[1, 0, 0], limit=1)
     assert not found.exact
-    assert len(found) == 2
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("limit", [1_500, 100])
+async def test_each_of_equal_embeddings_is_given_once(make_memories: Make, limit: int) -> None:
+    """In one search or by pages, in the order of their keys; the first page is of a process that knows nothing."""
+    store = make_memories(dims=3)
+    await store.put_batch([Put(HERE, f"{n:04}", n, embedding=[1, 2, 3]) for n in range(1_500)])
+    keys = []
+    for offset in range(0, 1_500, limit):
+        hits = await store.search(HERE, embedding=[1, 2, 3], limit=limit, offset=offset)
+        assert hits.exact
+        keys += [hit.item.key for hit in hits]
+    assert keys == [f"{n:04}" for n in range(1_500)]
+
+
+async def test_each_of_four_tight_clusters_is_found_by_its_own_embedding(make_memories: Make) -> None:
+    chance = random.Random(3)
+    centres = [[chance.gauss(0, 1) for _ in range(16)] for _ in range(4)]
+    stored = {f"{n:03}": rounded([value + 1e-4 * chance.gauss(0, 1) for value in centres[n % 4]]) for n in range(600)}
+    writer, warm = make_memories(dims=16), make_memories(dims=16)
+    await writer.put_batch([Put(HERE, key, 0, embedding=values) for key, values in stored.items()])
+    await warm.search(HERE, embedding=stored["000"])
+    for number, (key, values) in enumerate(stored.items()):
+        for store in (warm, make_memories(dims=16)) if number % 40 == 0 else (warm,):
+            (hit,) = await store.search(HERE, embedding=values, limit=1)
+            assert (hit.item.key, hit.score) == (key, 1.0)
+
+
+async def test_signs_of_another_width_take_nobody_s_place(make_memories: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six to eight dimensions have one byte of signs."""
+    monkeypatch.setattr(nearest, "RERANKED", 20)
+    before, after = make_memories(dims=6), make_memories(dims=8)
+    await before.put_batch([Put(HERE, f"a{n:02}", n, embedding=[1, 1, 1, 1, 1, 1]) for n in range(30)])
+    await after.put_batch([Put(HERE, f"b{n}", n, embedding=[-1, 1, 1, 1, 1, 1, -1, -1]) for n in range(5)])
+    asked = [1, 1, 1, 1, 1, 1, -1, -1]
+    for _ in range(2):
+        hits = await after.search(HERE, embedding=asked, limit=5)
+        assert ([hit.item.key for hit in hits], hits.exact) == (["b0", "b1", "b2", "b3", "b4"], True)
+
+
+async def test_pages_of_a_search_by_word_and_meaning_meet(make_memories: Make) -> None:
+    """However deep a page is, the items before it are those of the pages before."""
+    store = make_memories(dims=2)
+    await store.put_batch(
+        [Put(HERE, f"{n:03}", "tea " * (n % 7 > 0), embedding=[1, (n * 37) % 400]) for n in range(400)]
+    )
+    whole = await store.search(HERE, query="tea", embedding=[1, 0], limit=400, exact=True)
+    pages = [
+        hit.item.key
+        for offset in range(0, 400, 80)
+        for hit in await store.search(HERE, query="tea", embedding=[1, 0], limit=80, offset=offset, exact=True)
+    ]
+    assert pages == [hit.item.key for hit in whole]
+    assert len(set(pages)) == 400
+    assert [hit.score for hit in whole] == sorted([hit.score for hit in whole], reverse=True)
 
 
 async def test_a_range_of_more_than_a_few_is_searched_in_memory(
