@@ -109,7 +109,7 @@ def state_of(rows: Sequence[Row]) -> tuple[CheckpointInfo, dict[str, Any]]:
         CorruptCheckpoint: A row or the metadata is damaged.
     """
     info = checkpoint_info(rows[0][:4])
-    state, _ = assemble_rows([row[4:] for row in rows], info["thread_id"])
+    state, _ = assemble_rows([row[4:7] for row in rows], info["thread_id"])
     return info, decode_state_text(state.text(), info["thread_id"])
 
 

@@ -59,7 +59,8 @@ class Listing:
         self.before_ns = "" if before is None else before["configurable"].get("checkpoint_ns", "")
         self.done = limit is not None and limit <= 0
         self.threads: list[Any] = [] if self.thread_id is None else [self.thread_id]
-        self.offset: int | None = 0 if self.thread_id is None else None
+        self.more_threads = self.thread_id is None
+        self.behind: tuple[str, str] | None = None
         self.before_seq: int | None = None
 
     def found(self, count: int) -> None:
@@ -97,11 +98,11 @@ class GraphOperations(VersionsOfTenants):
 
     def next_page(self, serde: SerializerProtocol, listing: Listing) -> Operation[list[CheckpointTuple]]:
         """The next checkpoints of a listing; it says itself when it is done. One round trip."""
-        if not listing.threads and listing.offset is not None:
-            tenant = self.tenancy.of()
-            threads = yield from self.versions.list_threads(tenant, PAGE, "*", listing.offset)
-            listing.threads = list(threads)
-            listing.offset = listing.offset + PAGE if len(threads) == PAGE else None
+        if not listing.threads and listing.more_threads:
+            places = yield from self.versions.page_of_threads(self.tenancy.of(), PAGE, listing.behind)
+            listing.threads = [thread_id for _, thread_id in places]
+            listing.more_threads = len(places) == PAGE
+            listing.behind = places[-1] if places else None
         if not listing.threads:
             listing.done = True
             return []
@@ -123,7 +124,7 @@ class GraphOperations(VersionsOfTenants):
         if len(found) < page:
             listing.threads.pop(0)
             listing.before_seq = None
-            listing.done = not listing.threads and listing.offset is None
+            listing.done = not listing.threads and not listing.more_threads
         listing.found(len(found))
         return [checkpoint_tuple(serde, version, given) for version in found]
 
