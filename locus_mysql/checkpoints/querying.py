@@ -14,6 +14,7 @@ from ..database.arguments import (
     check_thread_id,
     encode_metadata,
 )
+from ..database.damage import readable
 from ..database.matching import contains
 from ..database.pairs import lookup_keys
 from ..database.words import parts_of
@@ -31,7 +32,6 @@ from .records import (
     checkpoint_info,
     checkpoints_of,
     history_entry,
-    readable,
     state_of,
 )
 from .rows import aware
