@@ -36,7 +36,7 @@ _COLUMNS = """
 SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS
  WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ('resources', 'memory_categories', 'memory_items', 'category_items')
 """
-_COUNT = "SELECT COUNT(*) FROM `{table}`"
+_COUNT = "SELECT COUNT(*), CAST(MAX(updated_at) AS CHAR) FROM `{table}`"
 
 # Relies on the primary key, in the order of its own collation.
 _PAGE = "SELECT {columns} FROM `{table}` r{after} ORDER BY r.id LIMIT %s"
@@ -55,17 +55,19 @@ class MemuSummary:
         found: How many records the source has.
         done: What became of them.
         damaged: How many could not be taken as they are.
+        changed: Whether the source was written to meanwhile.
     """
 
     dry_run: bool
     found: int = 0
     done: Tally = field(default_factory=Tally)
     damaged: int = 0
+    changed: bool = False
 
     @property
     def complete(self) -> bool:
-        """Whether all there is in the source is in the target, the same."""
-        return not (self.done.differing or self.damaged)
+        """Whether all that the source had at the end is in the target, the same."""
+        return not (self.done.differing or self.damaged or self.changed)
 
     def __str__(self) -> str:
         if self.dry_run:
@@ -77,6 +79,8 @@ class MemuSummary:
             parts.append(f"{self.done.differing} left alone, as they are there as something else")
         if self.damaged:
             parts.append(f"{self.damaged} that could not be read or kept as they are")
+        if self.changed:
+            parts.append("the source was written to meanwhile, so run it again")
         return ", ".join(parts) + "."
 
 
@@ -126,12 +130,14 @@ class MemuImport:
         """
         try:
             columns = await self._source.run(columns_of(self._source_database, self._scope, self._tell))
-            for role in KINDS.values():
-                self._summary.found += await self._source.run(count_of(NAMES[role]))
+            before = [await self._source.run(count_of(NAMES[role])) for role in KINDS.values()]
+            self._summary.found = sum(count for count, _ in before)
             if not self._summary.dry_run:
                 async with Database(self._database) as database:
                     for role in KINDS.values():
                         await self._copy(database, role, columns[role])
+                after = [await self._source.run(count_of(NAMES[role])) for role in KINDS.values()]
+                self._summary.changed = before != after
         finally:
             await self._source.close()
         return self._summary
@@ -210,10 +216,11 @@ def columns_of(
     return chosen
 
 
-def count_of(table: str) -> Operation[int]:
-    """How many rows a table has."""
+def count_of(table: str) -> Operation[tuple[int, str | None]]:
+    """How many rows a table has, and when one was last written."""
     (found,) = yield Batch.of(Statement(_COUNT.format(table=table)))
-    return cast(int, found.rows[0][0])
+    count, newest = found.rows[0]
+    return cast(int, count), cast("str | None", newest)
 
 
 def page_of(table: str, columns: Sequence[str], after: str | None, limit: int) -> Operation[Sequence[Row]]:
