@@ -14,9 +14,11 @@ from ..database.arguments import (
     check_thread_id,
     encode_metadata,
 )
+from ..database.damage import readable
 from ..database.matching import contains
 from ..database.pairs import lookup_keys
 from ..database.words import parts_of
+from ..dialect.checkpoints.queries import CheckpointPlace
 from ..drivers.interface import Row
 from ..engine.operation import Batch, Operation
 from ..errors import InvalidInput, PrivilegeMissing, ReadOnlyServer
@@ -30,7 +32,6 @@ from .records import (
     checkpoint_info,
     checkpoints_of,
     history_entry,
-    readable,
     state_of,
 )
 from .rows import aware
@@ -78,14 +79,17 @@ class QueryOperations(OperationsBase):
         """
         limit, keys = self._check_pair(key, value, limit)
         matches: list[CheckpointInfo] = []
-        offset, size = 0, limit
+        behind: CheckpointPlace | None = None
+        size = limit
         while len(matches) < limit:
-            (found,) = yield Batch.query(self.sql.queries.find_by_metadata(tenant, keys, size, offset))
-            infos = readable(checkpoint_info, found.rows)
+            (found,) = yield Batch.query(self.sql.queries.find_by_metadata(tenant, keys, size, behind))
+            infos = readable(checkpoint_info, (row[:4] for row in found.rows))
             matches += [info for info in infos if _holds(info["metadata"], key, value)]
             if len(found.rows) < size:
                 break
-            offset, size = offset + size, max(size, METADATA_PAGE)
+            thread_id, _, _, created_at, seq = found.rows[-1]
+            behind = CheckpointPlace(str(created_at), cast(int, seq), cast(str, thread_id))
+            size = max(size, METADATA_PAGE)
         return matches[:limit]
 
     def states_by_metadata(
@@ -94,15 +98,18 @@ class QueryOperations(OperationsBase):
         """As `query_by_metadata`, each with its state. One round trip."""
         limit, keys = self._check_pair(key, value, limit)
         matches: list[tuple[CheckpointInfo, dict[str, Any]]] = []
-        offset, size = 0, limit
+        behind: CheckpointPlace | None = None
+        size = limit
         while len(matches) < limit:
-            (found,) = yield Batch.of(self.sql.queries.load_by_metadata(tenant, keys, size, offset))
+            (found,) = yield Batch.of(self.sql.queries.load_by_metadata(tenant, keys, size, behind))
             page = checkpoints_of(found.rows)
             states = readable(state_of, page)
             matches += [(info, state) for info, state in states if _holds(info["metadata"], key, value)]
             if len(page) < size:
                 break
-            offset, size = offset + size, max(size, METADATA_PAGE)
+            thread_id, _, _, _, seq, _, _, created_at = page[-1][0]
+            behind = CheckpointPlace(str(created_at), cast(int, seq), cast(str, thread_id))
+            size = max(size, METADATA_PAGE)
         return matches[:limit]
 
     def search_data(self, tenant: str, path: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
@@ -110,17 +117,17 @@ class QueryOperations(OperationsBase):
         check_text(path, "Path")
         limit = check_limit(limit)
         found: list[dict[str, Any]] = []
-        offset = 0
+        behind: tuple[str, str] | None = None
         while len(found) < limit:
-            (rows,) = yield Batch.of(self.sql.queries.load_newest(tenant, SEARCH_DATA_PAGE, offset))
+            (rows,) = yield Batch.of(self.sql.queries.load_newest(tenant, SEARCH_DATA_PAGE, behind))
             page = checkpoints_of(rows.rows)
-            for info, data in readable(state_of, page):
+            for info, data in readable(state_of, (rows for rows in page if rows[0][1] is not None)):
                 if path in data and contains(data[path], value):
                     place = {"thread_id": info["thread_id"], "checkpoint_id": info["checkpoint_id"]}
                     found.append({**place, "updated_at": info["updated_at"], "data": data})
-            offset += len(page)
             if len(page) < SEARCH_DATA_PAGE:
                 break
+            behind = str(page[-1][0][7]), cast(str, page[-1][0][0])
         return found[:limit]
 
     def search(self, tenant: str, query: str, limit: int = 10) -> Operation[list[SearchHit]]:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import groupby
-from typing import Any, TypedDict, TypeVar, cast
+from typing import Any, TypedDict, cast
 
 from ..database.exact_json import decode_json
 from ..drivers.interface import Row
-from ..engine.logs import DAMAGE
 from ..errors import CorruptCheckpoint
 from .rows import assemble_rows, aware
-
-R = TypeVar("R")
-T = TypeVar("T")
 
 
 class CheckpointInfo(TypedDict):
@@ -109,7 +105,7 @@ def state_of(rows: Sequence[Row]) -> tuple[CheckpointInfo, dict[str, Any]]:
         CorruptCheckpoint: A row or the metadata is damaged.
     """
     info = checkpoint_info(rows[0][:4])
-    state, _ = assemble_rows([row[4:] for row in rows], info["thread_id"])
+    state, _ = assemble_rows([row[4:7] for row in rows], info["thread_id"])
     return info, decode_state_text(state.text(), info["thread_id"])
 
 
@@ -126,18 +122,6 @@ def decode_state_text(text: bytes, thread_id: str) -> dict[str, Any]:
     if not isinstance(state, dict):
         raise CorruptCheckpoint(f"A checkpoint of thread {thread_id!r} is not readable JSON of an object.")
     return state
-
-
-def readable(parse: Callable[[R], T], found: Iterable[R]) -> Iterator[T]:
-    """What was found, parsed; what is damaged is left out, so that the rest can be read, and told of in the log."""
-    for one in found:
-        try:
-            parsed = parse(one)
-        except CorruptCheckpoint as error:
-            DAMAGE.warning("What is damaged was left out of an answer; at level DEBUG this logger says which thread's.")
-            DAMAGE.debug("Left out of an answer: %s", error)
-        else:
-            yield parsed
 
 
 def metadata_of(thread_id: object, checkpoint_id: object, text: object) -> dict[str, Any]:

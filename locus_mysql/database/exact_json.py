@@ -17,6 +17,12 @@ _SCALARS = frozenset({bool, int, float, str})
 #: How many levels of nesting all the encoders and decoders used here can take.
 NESTING_LIMIT = 200
 
+#: MySQL reads JSON that is nested this deep at most: https://dev.mysql.com/doc/refman/9.0/en/json.html
+SERVER_DEPTH_LIMIT = 100
+
+#: MySQL reads whole numbers beyond 64 bits as floats, which end at 2 to the power of 1,024.
+SERVER_NUMBER_BITS = 1_023
+
 _JSON_OBJECT = TypeAdapter(dict[str, JsonValue])
 _JSON = TypeAdapter(JsonValue)
 
@@ -125,6 +131,40 @@ def _may_hold_long_number(text: bytes) -> bool:
             if _LONG_RUN.search(around):
                 return True
     return False
+
+
+def queryable_json(value: dict[str, Any]) -> str | None:
+    """A JSON object as text that MySQL can be asked about, or None.
+
+    MySQL's functions fail, for all rows of a query, where one row holds NaN, an infinity, a lone surrogate, a number
+    beyond a float's range, or more than 100 levels.
+
+    Args:
+        value: A dict that `check_json_object` accepts.
+    """
+    if not _within_server_limits(value):
+        return None
+    try:
+        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except ValueError:
+        return None
+    return text
+
+
+def _within_server_limits(value: Any) -> bool:
+    """Whether MySQL can read a value's levels and whole numbers."""
+    pending = [(value, 1)]
+    while pending:
+        part, depth = pending.pop()
+        if isinstance(part, int):
+            if part.bit_length() > SERVER_NUMBER_BITS:
+                return False
+        elif isinstance(part, dict | list):
+            if depth > SERVER_DEPTH_LIMIT:
+                return False
+            pending += [(inner, depth + 1) for inner in (part.values() if isinstance(part, dict) else part)]
+    return True
 
 
 def decode_json(text: bytes | bytearray) -> Any:

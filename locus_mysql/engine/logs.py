@@ -40,6 +40,9 @@ DAMAGE = logging.getLogger("locus_mysql.damage")
 #: is back: INFO.
 WORKING = logging.getLogger("locus_mysql.working")
 
+#: An option that was given has no effect: WARNING, once in a process.
+OPTIONS = logging.getLogger("locus_mysql.options")
+
 #: Where a quotation begins, which may be of data. Not an apostrophe.
 _QUOTES = re.compile(r"(?<!\w)['\"]")
 

@@ -5,7 +5,6 @@ Values are shown without LangGraph and without making objects of what is stored;
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,14 +14,15 @@ from typing import Any, cast
 from ..checkpoints.searchable import snippet
 from ..config import MySQLConfig
 from ..database.arguments import check_limit, check_text, check_thread_id, encode_metadata
+from ..database.exact_json import queryable_json
 from ..database.matching import contains
 from ..dialect import Statement
 from ..dialect.versions import VersionDialect
 from ..dialect.versions.looking import Asked, Place
 from ..dialect.versions.threads import LAG_S
 from ..drivers.interface import Row
-from ..engine.operation import Batch, Operation
-from ..errors import CorruptCheckpoint, InvalidInput
+from ..engine.operation import Batch, Operation, Outdated
+from ..errors import CorruptCheckpoint, InvalidInput, SetupError
 from ..memories.arguments import strings_of
 from ..versions import keys
 from ..versions.arguments import check_id
@@ -63,6 +63,9 @@ SEARCHED = 200
 
 #: Words of a search that are looked for; each is looked for in all that those threads hold.
 WORDS = 32
+
+#: Checkpoints whose metadata is compared here, where the server cannot compare that of one of them.
+LATELY_LIMIT = 2_000
 
 #: States that are read at a time where only numbers of them are wanted.
 STATES_AT_ONCE = 20
@@ -227,17 +230,21 @@ class GraphThreads:
         """See `ThreadSource.by_metadata`; among the newest only, as there is no index of graphs' metadata."""
         limit = check_limit(limit)
         encode_metadata({check_text(key, "Metadata key"): value})
-        (found,) = yield Batch.query(
-            self.sql.looking.by_metadata(
-                self._tenant, LATELY_THREADS, LATELY_CHECKPOINTS, json.dumps({key: value}), limit
-            )
-        )
+        pair = queryable_json({key: value})
+        if pair is None:  # no metadata that is searched holds it
+            return []
+        looking, wanted = self.sql.looking, (LATELY_THREADS, LATELY_CHECKPOINTS)
+        try:
+            (found,) = yield Batch.query(looking.by_metadata(self._tenant, *wanted, pair, limit))
+        except (Outdated, SetupError):  # errors 3141 and 3157: somebody changed metadata by hand
+            (found,) = yield Batch.query(looking.by_metadata(self._tenant, *wanted, None, LATELY_LIMIT))
         rows = ((cast(str, row[0]), _checkpoint(row)) for row in found.rows)
-        return [
+        tagged = [
             Tagged(self.family, thread_id, checkpoint)
             for thread_id, checkpoint in rows
             if key in checkpoint.metadata and contains(checkpoint.metadata[key], value)
         ]
+        return tagged[:limit]
 
     def statistics(self) -> Operation[Statistics]:
         """See `ThreadSource.statistics`: exact up to some thousand threads, else from a part of them."""

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from ..config import MySQLConfig
 from ..database.arguments import check_limit
+from ..database.damage import readable
 from ..database.words import parts_of
 from ..dialect.memories.dialect import MemoryDialect
 from ..dialect.memories.looking import PREVIEW_CHARACTERS
@@ -18,7 +19,7 @@ from ..engine.operation import Batch, Operation
 from ..errors import InvalidInput
 from ..memories.embedding import EmbedFunction, Procedure
 from ..memories.namespaces import encoded_key, path_of
-from ..memories.records import MemoryHit, MemoryItem, item_of
+from ..memories.records import MemoryHit, MemoryItem, hit_of
 from ..memories.searching import Way
 from ..memories.store import MemoryProcedures
 from ..memories.vectors.scoring import Metric
@@ -123,7 +124,7 @@ class Memories:
             return []
         where = Range(path_of(prefix, empty=True, what="Namespace prefix"))
         (found,) = yield Batch.query(self._sql.looking.pending(self._tenant, where, parts, limit))
-        return [MemoryHit(item_of(row), float(cast(float, row[8]))) for row in found.rows]
+        return list(readable(hit_of, found.rows))
 
 
 def _hits(hits: Sequence[MemoryHit]) -> list[ItemHit]:

@@ -8,6 +8,7 @@ from itertools import chain, islice
 from math import ceil, isnan
 from typing import cast
 
+from ..database.damage import readable
 from ..database.stats import CODES
 from ..dialect import Statement
 from ..dialect.memories.dialect import MemoryDialect
@@ -245,7 +246,8 @@ class NearestOperations:
             enough = certain or (min_score is not None and bound < min_score)
             more = [] if enough else list(islice(candidates, 3 * count))
             if not more and not unread:
-                return [MemoryHit(item_of(compared.rows[key]), score) for key, score in best]
+                rows = [(compared.rows[key], score) for key, score in best]
+                return list(readable(lambda found: MemoryHit(item_of(found[0]), found[1]), rows))
             vectors = compared.ask_vectors(self.sql, tenant, [one.key for one in more])
             count += len(more)
             likely = [*unread, *(one.key[:2] for one in more if condition.sql)]

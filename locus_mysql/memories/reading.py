@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, TypeVar, cast
 
 from ..config import MySQLConfig
+from ..database.damage import readable
 from ..database.words import parts_of
 from ..dialect.memories.dialect import MemoryDialect
-from ..dialect.memories.filters import Condition
+from ..dialect.memories.filters import Condition, of_json
 from ..dialect.memories.ranges import Range
+from ..engine.logs import DAMAGE
 from ..engine.operation import Batch, Operation, Outdated
 from ..errors import CorruptCheckpoint, InvalidInput
 from .namespaces import begins_with, ends_with, labels_of, literal_start, path_of
-from .records import Hits, MemoryHit, MemoryItem, Namespace, item_of, unreadable
+from .records import Hits, MemoryHit, MemoryItem, Namespace, hit_of, item_of, unreadable
 from .writing import ItemKey
 
 T = TypeVar("T")
+
+#: Makes of a condition another one that is asked in its place.
+Guard: TypeAlias = Callable[[Condition], Condition]
 
 #: A search indexes at most so many texts first.
 PENDING_LIMIT = 100_000
@@ -56,17 +61,16 @@ class ReadingOperations:
     def list_keys(self, tenant: str, path: bytes, limit: int, offset: int) -> Operation[list[str]]:
         """Keys of a namespace, in their order. One round trip."""
         (found,) = yield Batch.of(self.sql.reading.keys(tenant, path, limit, offset))
-        return [_key_of(path, cast(bytes, row[0])) for row in found.rows]
+        return list(readable(lambda row: _key_of(path, cast(bytes, row[0])), found.rows))
 
     def count(self, tenant: str, where: Range, condition: Condition) -> Operation[int]:
         """How many items there are. One round trip."""
-        counting = self._count(tenant, where, condition)
-        return (yield from self.naming_damage(tenant, [where], condition, counting))
+        return (yield from self.past_damage(lambda guard: self._count(tenant, where, guard(condition))))
 
     def newest(self, tenant: str, where: Range, condition: Condition, limit: int, offset: int) -> Operation[Hits]:
         """Items, most recently written first. One round trip."""
         (found,) = yield Batch.of(self.sql.reading.list(tenant, where, condition, limit, offset))
-        return Hits(MemoryHit(item_of(row), None) for row in found.rows)
+        return Hits(MemoryHit(item, None) for item in readable(item_of, found.rows))
 
     def words(
         self, tenant: str, where: Range, condition: Condition, query: str, limit: int, offset: int = 0
@@ -86,7 +90,7 @@ class ReadingOperations:
             (found,) = yield Batch.of(find)
         else:
             _, found = yield Batch((self.sql.writing.index_pending(PENDING_LIMIT), find), atomic=False)
-        return Hits(MemoryHit(item_of(row), float(cast(float, row[8]))) for row in found.rows)
+        return Hits(readable(hit_of, found.rows))
 
     def list_namespaces(
         self,
@@ -107,8 +111,7 @@ class ReadingOperations:
         after = b""
         while len(found) < offset + limit:
             (page,) = yield Batch.query(self.sql.reading.namespaces(tenant, where, after, _PAGE))
-            for row in page.rows:
-                labels = _labels_of(cast(bytes, row[0]))
+            for labels in readable(lambda row: _labels_of(cast(bytes, row[0])), page.rows):
                 if all(begins_with(labels, prefix) for prefix in prefixes) and all(
                     ends_with(labels, suffix) for suffix in suffixes
                 ):
@@ -125,30 +128,17 @@ class ReadingOperations:
         )
         return [cast(bytes, row[1]) for row in vectors.rows] if item.rows else []
 
-    def naming_damage(
-        self, tenant: str, ranges: Iterable[Range], condition: Condition, operation: Operation[T]
-    ) -> Operation[T]:
-        """Carry out what asks for a condition; where that fails because an item is no JSON, say which.
+    def past_damage(self, asking: Callable[[Guard], Operation[T]]) -> Operation[T]:
+        """Ask for conditions; where that fails because an item is no JSON, ask for them of all other items.
 
         Args:
-            tenant: Whose.
-            ranges: Where the condition is asked for.
-            condition: What items must fulfil.
-            operation: Asks for it.
-
-        Raises:
-            CorruptCheckpoint: Somebody changed an item by hand; names it.
+            asking: Asks for conditions, after it has given each to the function that it is given.
         """
         try:
-            return (yield from operation)
-        except Outdated:  # "Invalid JSON text", by which guards fail too; but a search has none
-            if not condition.sql:
-                raise
-            results = yield Batch(tuple(self.sql.reading.no_json(tenant, where) for where in ranges), atomic=False)
-            for result in results:
-                for path, key in result.rows:
-                    raise unreadable(cast(bytes, path), cast(bytes, key)) from None
-            raise
+            return (yield from asking(lambda condition: condition))
+        except Outdated:  # "Invalid JSON text", by which guards fail too; but what only reads has none
+            DAMAGE.warning("An item that is no JSON, as somebody changed it by hand, was left out of an answer.")
+            return (yield from asking(of_json))
 
     def _count(self, tenant: str, where: Range, condition: Condition) -> Operation[int]:
         (found,) = yield Batch.query(self.sql.reading.count(tenant, where, condition))

@@ -85,8 +85,13 @@ def item_of(row: Row) -> MemoryItem:
             _aware(cast(datetime, updated_at)),
             None if expires_at is None else _aware(cast(datetime, expires_at)),
         )
-    except ValueError:
+    except (ValueError, RecursionError):
         raise unreadable(cast(bytes, path), cast(bytes, key)) from None
+
+
+def hit_of(row: Row) -> MemoryHit:
+    """The hit of a row with a score behind the item. Raises as `item_of` does."""
+    return MemoryHit(item_of(row), float(cast(float, row[8])))
 
 
 def unreadable(path: bytes, key: bytes) -> CorruptCheckpoint:

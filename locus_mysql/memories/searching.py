@@ -93,8 +93,11 @@ class SearchingOperations:
             condition: That of ``asked``.
             near: The embedding asked for, if the way needs one.
         """
-        searching = self._search(tenant, ranges, asked, condition, near)
-        return (yield from self._reading.naming_damage(tenant, ranges, condition, searching))
+        return (
+            yield from self._reading.past_damage(
+                lambda guard: self._search(tenant, ranges, asked, guard(condition), near)
+            )
+        )
 
     def _search(
         self, tenant: str, ranges: Sequence[Range], asked: Asked, condition: Condition, near: Query | None

@@ -37,6 +37,22 @@ class VersionOperations:
         (found,) = yield Batch.query(self.sql.threads.list(tenant, pattern, limit, offset))
         return [cast(str, row[0]) for row in found.rows]
 
+    def page_of_threads(
+        self, tenant: str, limit: int, behind: tuple[str, str] | None = None
+    ) -> Operation[list[tuple[str, str]]]:
+        """Place and id of threads behind a place, most recently saved first. One round trip.
+
+        Threads that others save to, delete or make between two pages have no effect on which of the others are listed:
+        each of these is listed once.
+
+        Args:
+            tenant: Whose.
+            limit: At most this many.
+            behind: The last of the page before; None for the first page.
+        """
+        (found,) = yield Batch.query(self.sql.threads.page(tenant, limit, behind))
+        return [(cast(str, row[1]), cast(str, row[0])) for row in found.rows]
+
     def count(self, tenant: str, pattern: str) -> Operation[int]:
         """How many threads match a glob. One round trip."""
         (found,) = yield Batch.query(self.sql.threads.count(tenant, pattern))

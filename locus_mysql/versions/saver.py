@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from ..config import Keywords, MySQLConfig
 from ..database.arguments import check_limit, check_text, check_thread_id, encode_metadata
 from ..database.database import Database, share
-from ..database.exact_json import check_json_object, decode_json, encode_json
+from ..database.exact_json import check_json_object, decode_json, encode_json, queryable_json
 from ..database.methods import awaited, blocking
 from ..engine.operation import Operation
 from ..errors import CorruptCheckpoint, InvalidInput
@@ -69,6 +69,7 @@ class SaverOperations(VersionsOfTenants):
         check_json_object(checkpoint_data, "The checkpoint")
         fields = [NewValue(name, None, Encoded("json", encode_json(value))) for name, value in checkpoint_data.items()]
         text, _ = encode_metadata(metadata)
+        searchable = None if text is None else _searchable(metadata or {})
 
         def values(base: Base | None) -> Sequence[NewValue]:
             return fields
@@ -78,9 +79,10 @@ class SaverOperations(VersionsOfTenants):
             ns=ns,
             checkpoint_id=checkpoint_id,
             parent_id=parent_checkpoint_id,
-            head=Encoded("json", b""),
+            # Where MySQL cannot search all of the metadata, it stands whole apart: it would break searches for others.
+            head=Encoded("json", b"" if text is None or searchable == text else text.encode()),
             values=values,
-            metadata=text,
+            metadata=searchable,
             run_id=None,
             needs=0,
             replace=False,
@@ -357,6 +359,14 @@ class SyncMySQLCheckpointSaver(SyncVersions[SaverOperations]):
     def vacuum(self) -> None: ...
 
 
+def _searchable(metadata: dict[str, Any]) -> str | None:
+    """Those pairs of metadata that MySQL can search, as JSON."""
+    whole = queryable_json(metadata)
+    if whole is not None:
+        return whole
+    return queryable_json({name: value for name, value in metadata.items() if queryable_json({name: value})})
+
+
 def _namespace(value: object) -> str:
     return check_text(value, "Checkpoint namespace") or DEFAULT_NAMESPACE
 
@@ -373,11 +383,12 @@ def _content_digest(fields: Sequence[NewValue], parent_id: str | None, metadata:
 
 def _record(version: LoadedVersion) -> CheckpointRecord:
     _check_surface(version.surface, version.thread_id)
+    metadata = version.metadata if not version.head.data else bytes(version.head.data)
     return CheckpointRecord(
         checkpoint_id=version.checkpoint_id,
         parent_checkpoint_id=version.parent_id,
         checkpoint={name: decode_json(encoded.data) for name, encoded in version.values().items()},
-        metadata=json.loads(version.metadata) if version.metadata else {},
+        metadata=json.loads(metadata) if metadata else {},
         created_at=version.created_at.isoformat(),
     )
 

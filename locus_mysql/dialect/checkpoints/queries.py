@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from ..statement import Statement
+from ..statement import Param, Statement
 from ..template import Statements
 
 GET_METADATA = """
@@ -26,13 +27,19 @@ SELECT c.checkpoint_id, c.metadata, c.created_at
 # Uses the multi-valued index metadata_pairs, which holds only hashes of keys and values, so the caller compares the
 # metadata itself. Newest first.
 FIND_BY_METADATA = """
-SELECT c.thread_id, c.checkpoint_id, c.metadata, c.created_at
+SELECT c.thread_id, c.checkpoint_id, c.metadata, c.created_at, c.seq
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
- WHERE c.tenant = %s AND JSON_OVERLAPS(c.metadata_keys, CAST(%s AS JSON)) AND c.checkpoint_id IS NOT NULL AND {LIVE}
- ORDER BY c.created_at DESC, c.seq DESC
- LIMIT %s OFFSET %s
+ WHERE c.tenant = %s AND JSON_OVERLAPS(c.metadata_keys, CAST(%s AS JSON)) AND c.checkpoint_id IS NOT NULL
+   AND {LIVE}<behind>
+ ORDER BY c.created_at DESC, c.seq DESC, c.thread_id DESC
+ LIMIT %s
 """
+
+# Behind the last checkpoint of the page before. No checkpoint's place in this order ever changes.
+BEHIND_CHECKPOINT = """
+   AND c.created_at <= CAST(%s AS DATETIME(6))
+   AND (c.created_at < CAST(%s AS DATETIME(6)) OR c.seq < %s OR (c.seq = %s AND c.thread_id < %s))"""
 
 # Move the text of checkpoints that were saved since the last time into the full-text index. Relies on the index
 # pending. Each row is locked by its own key, so this waits for no save in progress. The index shows only what is
@@ -118,39 +125,48 @@ lineage (thread_id, chosen_seq, seq, base_seq, hops) AS (
                         AND b.seq < lineage.seq
    WHERE lineage.hops < 500
 )
-SELECT chosen.thread_id, chosen.checkpoint_id, chosen.metadata, chosen.created_at, c.seq, c.token, c.payload
-  FROM lineage
-  JOIN chosen ON chosen.thread_id = lineage.thread_id AND chosen.seq = lineage.chosen_seq
-  JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = lineage.thread_id AND c.seq = lineage.seq
+SELECT chosen.thread_id, chosen.checkpoint_id, chosen.metadata, chosen.created_at, c.seq, c.token, c.payload,
+       chosen.ordered_at
+  FROM chosen
+  LEFT JOIN lineage ON lineage.thread_id = chosen.thread_id AND lineage.chosen_seq = chosen.seq
+  LEFT JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = lineage.thread_id AND c.seq = lineage.seq
  ORDER BY chosen.place, c.seq DESC
 """
 
-# The newest checkpoint of each of some threads, most recently saved first.
+# The newest checkpoint of each of some threads, most recently saved first. A thread without any, which only damage
+# leaves behind, is given without a checkpoint, so that a page with it has as many threads as were asked for.
 CHOOSE_NEWEST = """
-SELECT recent.thread_id, newest.*, ROW_NUMBER() OVER (ORDER BY recent.updated_at DESC, recent.thread_id DESC) AS place
+SELECT recent.thread_id, newest.*, recent.updated_at AS ordered_at,
+       ROW_NUMBER() OVER (ORDER BY recent.updated_at DESC, recent.thread_id DESC) AS place
   FROM (SELECT t.tenant, t.thread_id, t.first_seq, t.updated_at
           FROM {threads} t
-         WHERE t.tenant = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+         WHERE t.tenant = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))<behind>
          ORDER BY t.updated_at DESC, t.thread_id DESC
-         LIMIT %s OFFSET %s) AS recent
-  JOIN LATERAL (SELECT c.seq, c.base_seq, c.checkpoint_id, c.metadata, c.created_at
+         LIMIT %s) AS recent
+  LEFT JOIN LATERAL (SELECT c.seq, c.base_seq, c.checkpoint_id, c.metadata, c.created_at
                   FROM {checkpoints} c
                  WHERE c.tenant = recent.tenant AND c.thread_id = recent.thread_id AND c.checkpoint_id IS NOT NULL
                    AND c.seq >= recent.first_seq
                  ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
-                 LIMIT 1) AS newest
+                 LIMIT 1) AS newest ON TRUE
 """
+
+# Behind the last thread of the page before. The place of a thread changes only if somebody saves to it.
+BEHIND_THREAD = """
+           AND t.updated_at <= CAST(%s AS DATETIME(6))
+           AND (t.updated_at < CAST(%s AS DATETIME(6)) OR t.thread_id < %s)"""
 
 # Checkpoints with one of some metadata keys, newest first, as FIND_BY_METADATA.
 CHOOSE_BY_METADATA = """
-SELECT found.*, ROW_NUMBER() OVER (ORDER BY found.created_at DESC, found.seq DESC) AS place
+SELECT found.*, found.created_at AS ordered_at,
+       ROW_NUMBER() OVER (ORDER BY found.created_at DESC, found.seq DESC, found.thread_id DESC) AS place
   FROM (SELECT c.thread_id, c.seq, c.base_seq, c.checkpoint_id, c.metadata, c.created_at
           FROM {checkpoints} c
           JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
          WHERE c.tenant = %s AND JSON_OVERLAPS(c.metadata_keys, CAST(%s AS JSON)) AND c.checkpoint_id IS NOT NULL
-           AND {LIVE}
-         ORDER BY c.created_at DESC, c.seq DESC
-         LIMIT %s OFFSET %s) AS found
+           AND {LIVE}<behind>
+         ORDER BY c.created_at DESC, c.seq DESC, c.thread_id DESC
+         LIMIT %s) AS found
 """
 
 # Of each checkpoint that was `chosen`, the nearest named one that it follows: the recursion goes up until it finds one.
@@ -199,6 +215,20 @@ DISK_USAGE_OF_THREAD = DISK_USAGE.rstrip() + " AND c.thread_id = %s\n"
 HEALTH = "SELECT VERSION(), @@global.read_only, UTC_TIMESTAMP(6)"
 
 
+class CheckpointPlace(NamedTuple):
+    """The place of a checkpoint among all of a tenant's, newest first.
+
+    Args:
+        created_at: When it was saved, as text.
+        seq: Its seq.
+        thread_id: Its thread.
+    """
+
+    created_at: str
+    seq: int
+    thread_id: str
+
+
 class QueryStatements(Statements):
     """Finding and describing checkpoints."""
 
@@ -208,19 +238,42 @@ class QueryStatements(Statements):
             return Statement(self._text(GET_METADATA), (tenant, thread_id))
         return Statement(self._text(GET_METADATA_NAMED), (tenant, thread_id, checkpoint_id))
 
-    def find_by_metadata(self, tenant: str, keys: str, limit: int, offset: int) -> Statement:
-        """Thread, id, metadata and time of checkpoints with one of these metadata keys, newest first."""
-        return Statement(self._text(FIND_BY_METADATA), (tenant, keys, limit, offset))
+    def find_by_metadata(self, tenant: str, keys: str, limit: int, behind: CheckpointPlace | None = None) -> Statement:
+        """Thread, id, metadata, time and seq of checkpoints with one of these metadata keys, newest first.
 
-    def load_newest(self, tenant: str, limit: int, offset: int) -> Statement:
-        """Thread, id, metadata, time and rows of the newest checkpoint of some threads, most recently saved first."""
-        text = self._text(LOAD_CHOSEN.replace("{chosen}", CHOOSE_NEWEST.strip()))
-        return Statement(text, (tenant, limit, offset, tenant, tenant))
+        Args:
+            tenant: Whose.
+            keys: The metadata keys.
+            limit: At most this many.
+            behind: The last checkpoint of the page before; None for the first page.
+        """
+        condition, params = _behind(behind)
+        text = self._text(FIND_BY_METADATA.replace("<behind>", condition))
+        return Statement(text, (tenant, keys, *params, limit))
 
-    def load_by_metadata(self, tenant: str, keys: str, limit: int, offset: int) -> Statement:
-        """As `find_by_metadata`, with the rows of each checkpoint."""
-        text = self._text(LOAD_CHOSEN.replace("{chosen}", CHOOSE_BY_METADATA.strip()))
-        return Statement(text, (tenant, keys, limit, offset, tenant, tenant))
+    def load_newest(self, tenant: str, limit: int, behind: tuple[str, str] | None = None) -> Statement:
+        """The newest checkpoint of some threads, most recently saved first.
+
+        Of each the rows that it builds on: thread, id, metadata, time, three columns of the row, and when the thread
+        was saved to. A thread without a checkpoint has one row without an id.
+
+        Args:
+            tenant: Whose.
+            limit: At most this many threads.
+            behind: When the last thread of the page before was saved to, and its id; None for the first page.
+        """
+        condition = "" if behind is None else BEHIND_THREAD
+        params = () if behind is None else (behind[0], *behind)
+        chosen = CHOOSE_NEWEST.strip().replace("<behind>", condition)
+        return Statement(self._text(LOAD_CHOSEN.replace("{chosen}", chosen)), (tenant, *params, limit, tenant, tenant))
+
+    def load_by_metadata(self, tenant: str, keys: str, limit: int, behind: CheckpointPlace | None = None) -> Statement:
+        """As `find_by_metadata`, with the rows of each checkpoint, in the columns of `load_newest`."""
+        condition, params = _behind(behind)
+        chosen = CHOOSE_BY_METADATA.strip().replace("<behind>", condition)
+        return Statement(
+            self._text(LOAD_CHOSEN.replace("{chosen}", chosen)), (tenant, keys, *params, limit, tenant, tenant)
+        )
 
     def index_pending(self, limit: int, *, skip_locked: bool = False) -> Statement:
         """Index the text of checkpoints that were saved since the last time, whatever their tenant.
@@ -270,3 +323,10 @@ class QueryStatements(Statements):
     def health(self) -> Statement:
         """Version, whether the server is read-only, and its time."""
         return Statement(HEALTH)
+
+
+def _behind(place: CheckpointPlace | None) -> tuple[str, tuple[Param, ...]]:
+    """The condition that a checkpoint is behind a place, and its parameters."""
+    if place is None:
+        return "", ()
+    return BEHIND_CHECKPOINT, (place.created_at, place.created_at, place.seq, place.seq, place.thread_id)

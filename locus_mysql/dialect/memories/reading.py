@@ -53,12 +53,6 @@ SELECT {COLUMNS}, found.score
   JOIN {items} i ON i.tenant = found.tenant AND i.path = found.path AND i.item_key = found.item_key
  ORDER BY found.score DESC, found.updated_at DESC, i.path, i.item_key
 """
-# An item that somebody changed by hand, so that no filter can be asked of it. Reads the whole range.
-NO_JSON = """
-SELECT i.path, i.item_key FROM {items} i
- WHERE i.tenant = %s<range> AND (NOT JSON_VALID(i.value) OR NOT JSON_VALID(i.metadata))
- LIMIT 1
-"""
 HOLDS = "(MATCH (i.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) > 0)"
 
 
@@ -120,10 +114,6 @@ class ReadingStatements(MemoryStatements):
             _filtered(self._text(text), condition),
             (*scored, query, tenant, *where.params, *condition.params, limit, offset),
         )
-
-    def no_json(self, tenant: str, where: Range) -> Statement:
-        """Path and key of an item whose value or metadata is no JSON."""
-        return Statement(self._text(NO_JSON.replace("<range>", where.condition("i"))), (tenant, *where.params))
 
 
 def _filtered(text: str, condition: Condition) -> str:

@@ -123,6 +123,35 @@ SELECT t.thread_id
  LIMIT %s OFFSET %s
 """.replace("<saved_at>", _SAVED_AT).replace("<lag_s>", str(LAG_S))
 
+# The time by which pages of threads are ordered. It lies between updated_at and LAG_S later by definition, also where a
+# server's clock went backwards, so no thread falls between two pages.
+_ORDERED_AT = f"LEAST({_SAVED_AT}, t.updated_at + INTERVAL {LAG_S} SECOND)"
+
+# Behind a time and an id in that order. The second line spares looking for the newest checkpoint of most threads.
+_BEHIND = f"""
+   AND t.updated_at <= CAST(%s AS DATETIME(6))
+   AND (t.updated_at < CAST(%s AS DATETIME(6)) - INTERVAL {LAG_S} SECOND
+        OR {_ORDERED_AT} < CAST(%s AS DATETIME(6))
+        OR ({_ORDERED_AT} = CAST(%s AS DATETIME(6)) AND t.thread_id < %s))"""
+
+# A page of threads behind one, in the order of LIST. The place of a thread in this order changes only if somebody saves
+# to it, so a page that begins behind the last thread of the page before neither repeats nor skips others, whatever was
+# deleted, saved to or made meanwhile. The inner SELECT finds from which updated_at on the threads of the page are.
+PAGE = """
+SELECT page.thread_id, CAST(page.ordered_at AS CHAR)
+  FROM (SELECT t.thread_id, <ordered_at> AS ordered_at
+          FROM {threads} t
+         WHERE t.tenant = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))<behind>
+           AND t.updated_at >= COALESCE((SELECT t.updated_at
+                                           FROM {threads} t
+                                          WHERE t.tenant = %s
+                                            AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))<behind>
+                                          ORDER BY t.updated_at DESC
+                                          LIMIT %s, 1), '1970-01-02') - INTERVAL <lag_s> SECOND) AS page
+ ORDER BY page.ordered_at DESC, page.thread_id DESC
+ LIMIT %s
+""".replace("<ordered_at>", _ORDERED_AT).replace("<lag_s>", str(LAG_S))
+
 COUNT = """
 SELECT COUNT(*)
   FROM {threads} t
@@ -228,6 +257,19 @@ class ThreadStatements(Statements):
         """Ids of threads, most recently saved first."""
         key = (tenant, like(pattern))
         return Statement(self._text(LIST), (*key, *key, max(offset + limit - 1, 0), limit, offset))
+
+    def page(self, tenant: str, limit: int, behind: tuple[str, str] | None = None) -> Statement:
+        """Id and place of threads, most recently saved first.
+
+        Args:
+            tenant: Whose.
+            limit: At most this many.
+            behind: Place and id of the last thread of the page before; None for the first page.
+        """
+        condition = "" if behind is None else _BEHIND
+        after = () if behind is None else (*[behind[0]] * 4, behind[1])
+        text = self._text(PAGE.replace("<behind>", condition))
+        return Statement(text, (tenant, *after, tenant, *after, max(limit - 1, 0), limit))
 
     def count(self, tenant: str, pattern: str) -> Statement:
         """How many threads match."""

@@ -25,8 +25,9 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import TASKS
 
-from ...database.exact_json import check_json_object, decode_json, encode_json
-from ...errors import CorruptCheckpoint, InvalidInput
+from ...database.exact_json import check_json_object, decode_json, encode_json, queryable_json
+from ...database.matching import contains
+from ...errors import CorruptCheckpoint, InvalidInput, LocusMySQLError
 from ...versions.records import Base, LoadedVersion, LoadedWrite, NewValue, NewVersion
 from ...versions.values import Encoded, Grown
 from .messages import load
@@ -40,7 +41,8 @@ _SENDS_INSIDE = 4
 #: Where LangGraph counts the steps since a channel that is stored as its writes was last stored whole.
 _COUNTERS = "counters_since_delta_snapshot"
 
-_TYPED = "typed:"
+#: How a head is encoded that holds the metadata as well: by the serialiser, whose kind follows, or by JSON.
+_TYPED, _BOTH = "typed:", "both"
 
 
 def new_version(
@@ -102,13 +104,25 @@ def checkpoint_tuple(serde: SerializerProtocol, version: LoadedVersion, thread_i
         thread_id: The thread's id as the caller spells it.
 
     Raises:
-        CorruptCheckpoint: It was not saved by LangGraph.
+        CorruptCheckpoint: It was not saved by LangGraph, is damaged, or was written with another serialiser.
     """
     if version.surface != SURFACE:
         raise CorruptCheckpoint(
             f"Thread {version.thread_id!r} has checkpoints that LangGraph did not save. Give other stores another "
             "tenant, table_prefix or thread ids."
         )
+    try:
+        return _decoded(serde, version, thread_id)
+    except LocusMySQLError:
+        raise
+    except Exception as error:  # a serialiser raises what it likes for bytes of another one
+        raise CorruptCheckpoint(
+            f"Checkpoint {version.checkpoint_id!r} of thread {version.thread_id!r} cannot be read with this saver's "
+            f"serialiser ({type(error).__name__}: {error}). Use the serde with which it was written."
+        ) from error
+
+
+def _decoded(serde: SerializerProtocol, version: LoadedVersion, thread_id: Any) -> CheckpointTuple:
     rest, metadata = _decode_head(serde, version)
     values = {name: load(serde, encoded) for name, encoded in version.values().items()}
     checkpoint = cast(Checkpoint, {**rest, "channel_values": values})
@@ -140,9 +154,23 @@ def filter_text(filter: Mapping[str, Any] | None) -> str | None:
     if not filter:
         return None
     try:
-        return json.dumps(filter, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError):
-        raise InvalidInput("A filter on metadata may hold JSON values only.") from None
+        text = queryable_json(json.loads(json.dumps(filter, allow_nan=False)))
+    except (TypeError, ValueError, RecursionError):
+        text = None
+    if text is None:
+        raise InvalidInput(
+            "A filter on metadata may hold JSON values only, without NaN and lone surrogates, at most 100 levels deep "
+            "and with whole numbers of at most 1,023 bits: no other metadata is searched."
+        )
+    return text
+
+
+def fits(version: LoadedVersion, matching: str) -> bool:
+    """Whether a checkpoint's metadata contains this JSON, compared exactly; not if it is damaged."""
+    try:
+        return contains(json.loads(version.metadata or "{}"), json.loads(matching))
+    except (ValueError, RecursionError):
+        return False
 
 
 def _values(
@@ -195,20 +223,46 @@ def encode_head(
     serde: SerializerProtocol, rest: Mapping[str, Any], metadata: dict[str, Any]
 ) -> tuple[Encoded, str | None]:
     """A checkpoint without its values, and the metadata to find it by."""
-    plain = {name: _with_lists(value) for name, value in metadata.items()}
-    text = _json_text(plain)
-    if text is not None and _is_json(rest):
-        return Encoded("json", encode_json(rest)), text
-    kind, data = serde.dumps_typed((dict(rest), metadata))
-    queried = {name: value for name, value in plain.items() if _json_text({name: value}) is not None}
-    return Encoded(_TYPED + kind, data), _json_text(queried)
+    try:
+        plain = {name: _with_lists(value) for name, value in metadata.items()}
+        text = _json_text(plain)
+        if text is not None and _is_json(rest):
+            return Encoded("json", encode_json(rest)), text
+        queried = {name: value for name, value in plain.items() if _json_text({name: value}) is not None}
+        return _whole(serde, dict(rest), metadata, plain), _json_text(queried)
+    except RecursionError:
+        raise InvalidInput("Metadata is nested too deeply. Nothing was saved; flatten it.") from None
+
+
+def _whole(serde: SerializerProtocol, rest: dict[str, Any], metadata: dict[str, Any], plain: dict[str, Any]) -> Encoded:
+    """A checkpoint without its values, with all of its metadata.
+
+    By the serialiser; if that cannot, as LangGraph's with whole numbers beyond 64 bits, by JSON.
+
+    Args:
+        serde: The serialiser.
+        rest: The checkpoint.
+        metadata: The metadata.
+        plain: The same with lists for tuples.
+    """
+    try:
+        kind, data = serde.dumps_typed((rest, metadata))
+        return Encoded(_TYPED + kind, data)
+    except TypeError as error:
+        if not (_is_json(plain) and _is_json(rest)):
+            if str(error) == "Recursion limit reached":  # ormsgpack's words
+                raise RecursionError from error
+            raise
+        return Encoded(_BOTH, encode_json([rest, plain]))
 
 
 def _decode_head(serde: SerializerProtocol, version: LoadedVersion) -> tuple[dict[str, Any], dict[str, Any]]:
     head = version.head
     if head.kind == "json":
         return decode_json(head.data), json.loads(version.metadata or "{}")
-    rest, metadata = serde.loads_typed((head.kind.removeprefix(_TYPED), head.data))
+    rest, metadata = (
+        decode_json(head.data) if head.kind == _BOTH else serde.loads_typed((head.kind.removeprefix(_TYPED), head.data))
+    )
     return dict(rest), dict(metadata)
 
 
@@ -221,15 +275,8 @@ def _is_json(value: Mapping[str, Any]) -> bool:
 
 
 def _json_text(value: dict[str, Any]) -> str | None:
-    """JSON that MySQL can query, or None: no NaN, no lone surrogates, nothing that JSON has no exact form for."""
-    if not _is_json(value):
-        return None
-    try:
-        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-        text.encode()
-    except ValueError:
-        return None
-    return text
+    """JSON that MySQL can query, or None if JSON or MySQL has no exact form for the value."""
+    return queryable_json(value) if _is_json(value) else None
 
 
 def _with_lists(value: Any) -> Any:

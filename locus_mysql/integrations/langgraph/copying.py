@@ -6,7 +6,7 @@ For people who come from PostgreSQL, SQLite or memory. Only the public methods o
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -27,17 +27,20 @@ class CopySummary:
         copied: Checkpoints that were copied, and read back as they are in the source.
         present: Checkpoints that were there already, and the same.
         differing: Configs of checkpoints that are not the same in the target as in the source.
+        changed: Threads in which the source has other checkpoints, or more writes, than when they were copied; also
+            threads that came or went meanwhile. Copy again when the source is quiet.
     """
 
     threads: int
     copied: int
     present: int
     differing: list[RunnableConfig]
+    changed: list[str] = field(default_factory=list)
 
     @property
     def complete(self) -> bool:
-        """Whether the target now has all that the source has."""
-        return not self.differing
+        """Whether the target has all that the source had at the end of the copy."""
+        return not self.differing and not self.changed
 
     def __str__(self) -> str:
         parts = [f"{self.threads} threads: {self.copied} checkpoints copied and read back"]
@@ -45,6 +48,8 @@ class CopySummary:
             parts.append(f"{self.present} there already")
         if self.differing:
             parts.append(f"{len(self.differing)} not the same as in the source")
+        if self.changed:
+            parts.append(f"{len(self.changed)} threads were written to in the source meanwhile")
         return ", ".join(parts) + "."
 
 
@@ -111,6 +116,7 @@ class _Listed(NamedTuple):
 
     checkpoint_id: str
     config: RunnableConfig
+    mark: int
 
 
 def _copy(
@@ -120,18 +126,54 @@ def _copy(
     tell: Callable[[str], None],
 ) -> _Copying[CopySummary]:
     summary = CopySummary(0, 0, 0, [])
-    if thread_ids is None:
-        found = yield _Call(source, "list", (None,), lambda one: one.config["configurable"]["thread_id"])
-        thread_ids = list(dict.fromkeys(found))[::-1]  # the one saved to last comes first, and is saved to last again
-    for thread_id in thread_ids:
+    named = None if thread_ids is None else list(thread_ids)
+    if named is None:
+        found = yield _Call(source, "list", (None,), _thread_of)
+        chosen = list(dict.fromkeys(found))[::-1]  # the one saved to last comes first, and is saved to last again
+    else:
+        chosen = named
+    marks: dict[str, int] = {}
+    for thread_id in chosen:
         summary.threads += 1
         config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
         listed: list[_Listed] = yield _Call(source, "list", (config,), _listed)
+        marks[thread_id] = sum(one.mark for one in listed)
         for one in sorted(listed, key=lambda one: one.checkpoint_id):
             yield from _copy_one(source, target, one.config, summary)
             if (summary.copied + summary.present) % _PROGRESS_EVERY == 0:
                 tell(f"{summary.copied + summary.present} checkpoints of {summary.threads} threads …")
+    summary.changed = yield from _changed(source, named, marks)
     return summary
+
+
+def _changed(
+    source: BaseCheckpointSaver[Any], named: Sequence[str] | None, marks: dict[str, int]
+) -> _Copying[list[str]]:
+    """The threads of which the source now has something else than was copied.
+
+    Args:
+        source: The source.
+        named: The threads that were to be copied; None for all.
+        marks: What was copied of each thread.
+    """
+    now: dict[str, int] = {}
+    configs: list[RunnableConfig | None] = [None]
+    if named is not None:
+        configs = [{"configurable": {"thread_id": thread_id}} for thread_id in named]
+    for config in configs:
+        for thread_id, mark in (yield _Call(source, "list", (config,), lambda one: (_thread_of(one), _mark_of(one)))):
+            now[thread_id] = now.get(thread_id, 0) + mark
+    return [one for one in dict.fromkeys((*marks, *now)) if marks.get(one, 0) != now.get(one, 0)]
+
+
+def _thread_of(found: CheckpointTuple) -> str:
+    return cast(str, found.config["configurable"]["thread_id"])
+
+
+def _mark_of(found: CheckpointTuple) -> int:
+    """A number that tells a checkpoint, and how many writes it has, from others."""
+    place = found.config["configurable"]
+    return hash((place.get("checkpoint_ns", ""), found.checkpoint["id"], len(found.pending_writes or [])))
 
 
 def _copy_one(
@@ -179,7 +221,7 @@ def same_tuple(saver: BaseCheckpointSaver[Any], one: CheckpointTuple, other: Che
 
 
 def _listed(found: CheckpointTuple) -> _Listed:
-    return _Listed(found.checkpoint["id"], found.config)
+    return _Listed(found.checkpoint["id"], found.config, _mark_of(found))
 
 
 def _put_arguments(original: CheckpointTuple, parent: CheckpointTuple | None) -> tuple[Any, ...]:

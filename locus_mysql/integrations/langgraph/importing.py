@@ -106,11 +106,12 @@ class Summary:
     present: int = 0
     differing: int = 0
     left_alone: int = 0
+    changed: int = 0
 
     @property
     def complete(self) -> bool:
-        """Whether everything that was found is in the target now, or would be."""
-        return not self.differing and not self.left_alone
+        """Whether everything that the source had at the end is in the target now, or would be."""
+        return not self.differing and not self.left_alone and not self.changed
 
     def __str__(self) -> str:
         done = "to copy" if self.dry_run else "copied and read back"
@@ -121,6 +122,8 @@ class Summary:
             parts.append(f"{self.differing} not the same as in the source")
         if self.left_alone:
             parts.append(f"{counted(self.left_alone, 'thread')} left alone")
+        if self.changed:
+            parts.append(f"{counted(self.changed, 'thread')} written to in the source meanwhile")
         return ", ".join(parts) + "."
 
 
@@ -174,6 +177,8 @@ class LangGraphImport:
                 await self._copy_thread(thread_id)
                 if self._summary.threads % _PROGRESS_EVERY == 0:
                     self._tell(f"{self._summary.threads} of {len(threads)} threads …")
+            after = await self._source.run(self._tables.threads())
+            self._summary.changed = len({thread_id for thread_id, _ in {*threads} ^ {*after}})
         finally:
             await self._source.close()
             await self._target.close()

@@ -41,7 +41,7 @@ SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE
 """
 _NEEDED = {"prefix", "key", "value", "created_at", "updated_at"}
 
-_COUNT = "SELECT COUNT(*) FROM store"
+_COUNT = "SELECT COUNT(*), CAST(MAX(updated_at) AS CHAR) FROM store"
 
 # In the order of the primary key, by the table's own collation. A time may be NULL, if somebody wrote it.
 _PAGE = """
@@ -64,17 +64,19 @@ class StoreSummary:
         found: How many items the source has.
         restored: What became of those that were written or compared.
         refused: How many cannot be kept here.
+        changed: Whether the source was written to meanwhile.
     """
 
     dry_run: bool
     found: int = 0
     restored: Tally = field(default_factory=Tally)
     refused: int = 0
+    changed: bool = False
 
     @property
     def complete(self) -> bool:
-        """Whether all there is in the source is in the target, the same."""
-        return not (self.restored.differing or self.refused)
+        """Whether all that the source had at the end is in the target, the same."""
+        return not (self.restored.differing or self.refused or self.changed)
 
     def __str__(self) -> str:
         if self.dry_run:
@@ -86,6 +88,8 @@ class StoreSummary:
             parts.append(f"{self.restored.differing} left alone, as they are there as something else")
         if self.refused:
             parts.append(f"{self.refused} that cannot be kept here")
+        if self.changed:
+            parts.append("the source was written to meanwhile, so run it again")
         return ", ".join(parts) + "."
 
 
@@ -126,15 +130,18 @@ class LangGraphStoreImport:
             LocusMySQLError: A server cannot be used. Run it again: it goes on where it stopped.
         """
         try:
-            self._summary.found = await self._source.run(check(self._source_database))
+            before = await self._source.run(check(self._source_database))
+            self._summary.found = before[0]
             if not self._summary.dry_run:
                 async with Database(self._target) as database:
-                    await self._copy(database)
+                    read = await self._copy(database)
+                after = await self._source.run(check(self._source_database))
+                self._summary.changed = before != after or read != after[0]
         finally:
             await self._source.close()
         return self._summary
 
-    async def _copy(self, database: Database) -> None:
+    async def _copy(self, database: Database) -> int:
         after: tuple[str, str] | None = None
         read = 0
         while rows := await self._source.run(page(after, _ITEMS_AT_ONCE)):
@@ -144,6 +151,7 @@ class LangGraphStoreImport:
             read += len(rows)
             if read % _PROGRESS_EVERY == 0:
                 self._tell(f"{read} of {self._summary.found} items …")
+        return read
 
     def _item_of(self, row: Row) -> KeptItem | None:
         prefix, key, text, created_at, updated_at = row
@@ -168,8 +176,8 @@ class LangGraphStoreImport:
         return KeptItem(kept)
 
 
-def check(database: str) -> Operation[int]:
-    """See that the table is there, with the columns that are read; how many items it has.
+def check(database: str) -> Operation[tuple[int, str | None]]:
+    """See that the table is there, with the columns that are read; how many items it has, and the time of the newest.
 
     Args:
         database: To name it.
@@ -184,7 +192,8 @@ def check(database: str) -> Operation[int]:
             f"{', '.join(sorted(missing))}). Name its database with --source-dsn."
         )
     (count,) = yield Batch.of(Statement(_COUNT))
-    return cast(int, count.rows[0][0])
+    items, newest = count.rows[0]
+    return cast(int, items), cast("str | None", newest)
 
 
 def page(after: tuple[str, str] | None, limit: int) -> Operation[Sequence[Row]]:

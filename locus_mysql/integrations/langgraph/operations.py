@@ -19,13 +19,14 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from ...config import MySQLConfig
 from ...database.arguments import check_thread_id
-from ...engine.operation import Operation
-from ...errors import InvalidInput
+from ...engine.operation import Operation, Outdated
+from ...errors import CorruptCheckpoint, InvalidInput, SetupError
 from ...versions import keys
 from ...versions.arguments import check_id
+from ...versions.records import LoadedVersion
 from ...versions.surface import VersionsOfTenants
 from ...versions.values import Encoded, Grown
-from .coding import checkpoint_tuple, filter_text, new_version, new_writes, pending_writes
+from .coding import checkpoint_tuple, filter_text, fits, new_version, new_writes, pending_writes
 from .messages import MessagePieces
 
 #: Checkpoints, and threads, that `list` reads at a time.
@@ -59,8 +60,42 @@ class Listing:
         self.before_ns = "" if before is None else before["configurable"].get("checkpoint_ns", "")
         self.done = limit is not None and limit <= 0
         self.threads: list[Any] = [] if self.thread_id is None else [self.thread_id]
-        self.offset: int | None = 0 if self.thread_id is None else None
+        self.more_threads = self.thread_id is None
+        self.behind: tuple[str, str] | None = None
         self.before_seq: int | None = None
+        # Whether the server cannot search the metadata of the thread, as somebody changed it by hand.
+        self.unsearchable = False
+        self._unreadable: list[CorruptCheckpoint] = []
+
+    def next_thread(self) -> None:
+        """Go on to the next thread."""
+        self.threads.pop(0)
+        self.before_seq = None
+        self.unsearchable = False
+        if not self.threads and not self.more_threads and not self._unreadable:
+            self.done = True
+
+    def leave_out(self, thread_id: Any, error: CorruptCheckpoint) -> None:
+        """Go on to the next thread, as this one cannot be read; the error is raised at the end."""
+        self._unreadable.append(error)
+        self.done = False
+        if self.threads and self.threads[0] == thread_id:
+            self.next_thread()
+
+    def end(self) -> None:
+        """End the listing.
+
+        Raises:
+            CorruptCheckpoint: Threads could not be read. Names the first of them.
+        """
+        self.done = True
+        if len(self._unreadable) == 1:
+            raise self._unreadable[0]
+        if self._unreadable:
+            raise CorruptCheckpoint(
+                f"{len(self._unreadable)} threads cannot be read; all others were listed. The first one: "
+                f"{self._unreadable[0]}"
+            ) from self._unreadable[0]
 
     def found(self, count: int) -> None:
         """Take off what a page brought."""
@@ -96,36 +131,69 @@ class GraphOperations(VersionsOfTenants):
         return checkpoint_tuple(serde, version, config["configurable"]["thread_id"])
 
     def next_page(self, serde: SerializerProtocol, listing: Listing) -> Operation[list[CheckpointTuple]]:
-        """The next checkpoints of a listing; it says itself when it is done. One round trip."""
-        if not listing.threads and listing.offset is not None:
-            tenant = self.tenancy.of()
-            threads = yield from self.versions.list_threads(tenant, PAGE, "*", listing.offset)
-            listing.threads = list(threads)
-            listing.offset = listing.offset + PAGE if len(threads) == PAGE else None
+        """The next checkpoints of a listing; it says itself when it is done. One round trip.
+
+        Raises:
+            CorruptCheckpoint: Checkpoints cannot be read. Where all threads are listed, this comes behind all that can.
+        """
+        if not listing.threads and listing.more_threads:
+            places = yield from self.versions.page_of_threads(self.tenancy.of(), PAGE, listing.behind)
+            listing.threads = [thread_id for _, thread_id in places]
+            listing.more_threads = len(places) == PAGE
+            listing.behind = places[-1] if places else None
         if not listing.threads:
-            listing.done = True
+            listing.end()
             return []
         given = listing.threads[0]
+        try:
+            found = yield from self._next_of_thread(given, listing)
+            tuples = [checkpoint_tuple(serde, version, given) for version in found]
+        except CorruptCheckpoint as error:
+            named = error if repr(given) in str(error) else CorruptCheckpoint(f"Thread {given!r}: {error}")
+            if listing.thread_id is not None:
+                raise named from error.__cause__
+            listing.leave_out(given, named)
+            return []
+        listing.found(len(tuples))
+        return tuples
+
+    def _next_of_thread(self, given: Any, listing: Listing) -> Operation[list[LoadedVersion]]:
+        """The next checkpoints of a thread that fit; takes the thread off the list behind the last one."""
         thread_id = check_thread_id(str(given))
         tenant = self.tenancy.of(None if listing.thread_id is None else thread_id)
-        page = listing.page
-        found, last_seq = yield from self.versions.loading.page(
+        limit = listing.page
+        found, last_seq = None, 0
+        if listing.matching is None or not listing.unsearchable:
+            try:
+                found, last_seq = yield from self._page(tenant, thread_id, limit, listing, listing.matching)
+            except (Outdated, SetupError):  # errors 3141 and 3157: JSON that no server reads, or nested too deeply
+                if listing.matching is None:
+                    raise
+                listing.unsearchable = True
+        if found is None:
+            limit = PAGE
+            found, last_seq = yield from self._page(tenant, thread_id, limit, listing, None)
+        listing.before_seq = last_seq
+        if len(found) < limit:
+            listing.next_thread()
+        if listing.matching is not None:
+            found = [version for version in found if fits(version, listing.matching)]
+        return found[: listing.page]
+
+    def _page(
+        self, tenant: str, thread_id: str, limit: int, listing: Listing, matching: str | None
+    ) -> Operation[tuple[list[LoadedVersion], int]]:
+        """Checkpoints of a thread behind those that were read."""
+        return self.versions.loading.page(
             tenant,
             thread_id,
-            page,
+            limit,
             ns=listing.ns,
             checkpoint_id=listing.checkpoint_id,
             before=None if listing.before is None else (listing.before_ns, listing.before, listing.before),
             before_seq=listing.before_seq,
-            matching=listing.matching,
+            matching=matching,
         )
-        listing.before_seq = last_seq
-        if len(found) < page:
-            listing.threads.pop(0)
-            listing.before_seq = None
-            listing.done = not listing.threads and listing.offset is None
-        listing.found(len(found))
-        return [checkpoint_tuple(serde, version, given) for version in found]
 
     def put(
         self,

@@ -19,7 +19,7 @@ from ...errors import ConfigError
 from ...memories.embedding import Texts
 from ...memories.surface import AsyncMemories, SyncMemories
 from .store_operations import StoreProcedures
-from .store_options import sweep_interval_s
+from .store_options import sweep_interval_s, without_foreign
 
 #: How often expired items are removed if nothing else is said, in minutes.
 SWEEP_INTERVAL_MINUTES = 5
@@ -52,7 +52,8 @@ class AsyncMySQLStore(BaseStore):
 
     Args:
         where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
-        index: ``dims``, ``embed`` and ``fields`` of the vectors.
+        index: ``dims``, ``embed`` and ``fields`` of the vectors. Keys that only LangGraph's other stores take, such as
+            ``ann_index_config``, have no effect, as the log says.
         ttl: ``default_ttl`` and ``sweep_interval_minutes`` in minutes, ``refresh_on_read``.
         options: Options of `MySQLConfig`.
 
@@ -99,9 +100,10 @@ class AsyncMySQLStore(BaseStore):
             conn_string: ``mysql://user:password@host:port/database``.
             index: See the class.
             ttl: See the class.
-            options: Options of `MySQLConfig`.
+            options: Options of `MySQLConfig`. Keywords of LangGraph's other stores (``pool_config``, ``pipeline``)
+                have no effect, as the log says.
         """
-        async with cls(conn_string, index=index, ttl=ttl, **options) as store:
+        async with cls(conn_string, index=index, ttl=ttl, **without_foreign(options)) as store:
             yield store
 
     async def setup(self) -> None:
@@ -225,9 +227,10 @@ class MySQLStore(BaseStore):
             conn_string: ``mysql://user:password@host:port/database``.
             index: See the class.
             ttl: See the class.
-            options: Options of `MySQLConfig`.
+            options: Options of `MySQLConfig`. Keywords of LangGraph's other stores (``pool_config``, ``pipeline``)
+                have no effect, as the log says.
         """
-        with cls(conn_string, index=index, ttl=ttl, **options) as store:
+        with cls(conn_string, index=index, ttl=ttl, **without_foreign(options)) as store:
             yield store
 
     def setup(self) -> None:

@@ -31,6 +31,7 @@ from ...memories.arguments import check_count, check_text
 from ...memories.embedding import Procedure, Texts
 from ...memories.namespaces import encoded_key, path_of
 from ...memories.puts import Put
+from ...memories.reading import Guard
 from ...memories.records import Hits, MemoryHit, MemoryItem
 from ...memories.store import MemoryProcedures
 from ...memories.vectors.scoring import Query
@@ -115,27 +116,25 @@ class StoreProcedures(MemoryProcedures):
         return {text: self.query_of(vector) for text, vector in zip(texts, made, strict=True)}
 
     def _all_read(self, ops: Sequence[Op], queries: Mapping[str, Query]) -> Operation[list[Any]]:
-        reading: Operation[list[Any]] = abreast([self._read(op, queries) for op in ops])
-        for op in ops:
-            if isinstance(op, SearchOp):
-                condition = condition_of(op.filter, "i.value")
-                reading = self.reading.naming_damage(self.tenant, [_range_of(op)], condition, reading)
-        return (yield from reading)
+        def reading(guard: Guard) -> Operation[list[Any]]:
+            return abreast([self._read(op, queries, guard) for op in ops])
 
-    def _read(self, op: Op, queries: Mapping[str, Query]) -> Operation[Any]:
+        return (yield from self.reading.past_damage(reading))
+
+    def _read(self, op: Op, queries: Mapping[str, Query], guard: Guard) -> Operation[Any]:
         if isinstance(op, GetOp):
             return self._get(op)
         if isinstance(op, SearchOp):
-            return self._found(op, queries)
+            return self._found(op, queries, guard)
         return self._listed(cast(ListNamespacesOp, op))
 
     def _get(self, op: GetOp) -> Operation[Item | None]:
         found = yield from self.reading.get(self.tenant, [self._key_of(op)], refresh=op.refresh_ttl)
         return next((_item(item) for item in found.values()), None)
 
-    def _found(self, op: SearchOp, queries: Mapping[str, Query]) -> Operation[list[SearchItem]]:
+    def _found(self, op: SearchOp, queries: Mapping[str, Query], guard: Guard) -> Operation[list[SearchItem]]:
         tenant, where = self.tenant, _range_of(op)
-        condition = condition_of(op.filter, "i.value")
+        condition = guard(condition_of(op.filter, "i.value"))
         limit, offset = check_count(op.limit, "limit"), check_count(op.offset, "offset")
         hits: Sequence[MemoryHit]
         if op.query and self.embeddings is not None:

@@ -1,18 +1,48 @@
-"""What LangGraph's stores are given as dicts, ``index`` and ``ttl``: a key written wrong is refused, not ignored."""
+"""What LangGraph's stores are given as dicts, ``index`` and ``ttl``: a key written wrong is refused, not ignored.
+
+Keys that other LangGraph stores take, and that mean nothing here, are accepted, so that a configuration may be moved as
+it is; the log says once that they have no effect.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, cast
 
 from langgraph.store.base import Embeddings, IndexConfig, TTLConfig, ensure_embeddings
 
+from ...engine.logs import OPTIONS
 from ...errors import ConfigError, InvalidInput
 from ...memories.arguments import TTL_LIMIT_S
 from ...memories.vectors.scoring import Metric
 
+#: Of what the log has said in this process that it has no effect.
+_SAID: set[str] = set()
+
 INDEX_KEYS = ("dims", "embed", "fields", "distance_type")
 TTL_KEYS = ("default_ttl", "refresh_on_read", "omit_expired", "sweep_interval_minutes")
+
+#: Keys of other stores without an effect here, with what stands for them: of langgraph-checkpoint-postgres 3.2,
+#: langgraph-checkpoint-sqlite 3.1 and langgraph-checkpoint-redis 0.5, and what these write into the dict themselves.
+FOREIGN_INDEX_KEYS = {
+    "ann_index_config": "there is no index to configure",
+    "vector_storage_type": "embeddings are kept as 32-bit floats",
+    "pool": "the option 'pool_size' says how many connections there are",
+    "pool_config": "the option 'pool_size' says how many connections there are",
+    "__tokenized_fields": "'fields' says what is embedded",
+    "__estimated_num_vectors": "nothing is estimated",
+}
+FOREIGN_TTL_KEYS = {"sweep_interval": "'sweep_interval_minutes' says how often expired items are removed"}
+
+#: Keywords of ``from_conn_string`` of other stores, likewise.
+FOREIGN_KEYWORDS = {
+    "pool_config": "the option 'pool_size' says how many connections there are",
+    "pipeline": "statements of one call are sent together anyway",
+    "store_prefix": "the option 'table_prefix' names the tables",
+    "vector_prefix": "the option 'table_prefix' names the tables",
+    "cluster_mode": "the option 'hosts' names several servers",
+}
 
 #: What ``distance_type`` of an index is called here.
 METRICS: Mapping[str, Metric] = {"cosine": "cosine", "inner_product": "dot", "l2": "euclidean"}
@@ -24,7 +54,7 @@ def check_index(index: IndexConfig) -> tuple[Embeddings, Metric, list[str]]:
     Raises:
         ConfigError: It is no dict, lacks a key, or has one that is unknown or wrong.
     """
-    _check_keys("index", index, INDEX_KEYS)
+    _check_keys("index", index, INDEX_KEYS, FOREIGN_INDEX_KEYS)
     given = cast(Mapping[str, Any], index)
     if missing := [key for key in ("dims", "embed") if given.get(key) is None]:
         raise ConfigError(f"index has no {missing[0]!r}. Its keys are {_listed(INDEX_KEYS)}.")
@@ -37,11 +67,16 @@ def check_index(index: IndexConfig) -> tuple[Embeddings, Metric, list[str]]:
     distance = given.get("distance_type", "cosine")
     if distance not in METRICS:
         raise ConfigError(f"distance_type must be one of {', '.join(METRICS)}, not {distance!r:.50}.")
-    fields = given.get("fields")
+    name, fields = "fields", given.get("fields")
+    if given.get("text_fields") is not None:
+        if fields is None:  # what langgraph-checkpoint-sqlite calls it
+            name, fields = "text_fields", given["text_fields"]
+        else:
+            _no_effect("index['text_fields']", "'fields' says what is embedded")
     if isinstance(fields, str):
-        raise ConfigError(f"index['fields'] must be a list of paths, not one text; write [{fields!r}].")
+        raise ConfigError(f"index[{name!r}] must be a list of paths, not one text; write [{fields!r}].")
     if fields is not None and not _are_texts(fields):
-        raise ConfigError("index['fields'] must be a list of paths, such as ['text', 'facts[*].text'].")
+        raise ConfigError(f"index[{name!r}] must be a list of paths, such as ['text', 'facts[*].text'].")
     return ensure_embeddings(embed), METRICS[distance], list(fields or ["$"])
 
 
@@ -51,7 +86,7 @@ def check_ttl(ttl: TTLConfig) -> None:
     Raises:
         ConfigError: It is no dict, or has a key that is unknown or wrong.
     """
-    _check_keys("ttl", ttl, TTL_KEYS)
+    _check_keys("ttl", ttl, TTL_KEYS, FOREIGN_TTL_KEYS)
     given = cast(Mapping[str, Any], ttl)
     if (minutes := given.get("default_ttl")) is not None and not _is_ttl(minutes):
         raise ConfigError(f"default_ttl must be a number of minutes above 0, or None for ever, not {minutes!r:.50}.")
@@ -102,11 +137,31 @@ def check_paths(index: object) -> list[str]:
     return list(cast(Sequence[str], index))
 
 
-def _check_keys(name: str, given: object, known: Sequence[str]) -> None:
+def without_foreign(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Keywords of ``from_conn_string`` without those that only other stores take, of which the log tells."""
+    for name in options.keys() & FOREIGN_KEYWORDS.keys():
+        _no_effect(f"The keyword {name!r}", FOREIGN_KEYWORDS[name])
+    return {name: value for name, value in options.items() if name not in FOREIGN_KEYWORDS}
+
+
+def _check_keys(name: str, given: object, known: Sequence[str], foreign: Mapping[str, str]) -> None:
     if not isinstance(given, Mapping):
         raise ConfigError(f"{name} must be a dict, not {type(given).__name__}. Its keys are {_listed(known)}.")
-    if unknown := [key for key in given if key not in known]:
-        raise ConfigError(f"{name} has the unknown key {unknown[0]!r:.50}. Its keys are {_listed(known)}.")
+    for key in given:
+        if key in known or (name == "index" and key == "text_fields"):
+            continue
+        if key not in foreign:
+            close = get_close_matches(str(key), known, 1, 0.8)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise ConfigError(f"{name} has the unknown key {key!r:.50}. Its keys are {_listed(known)}.{hint}")
+        _no_effect(f"{name}[{key!r}]", foreign[key])
+
+
+def _no_effect(what: str, why: str) -> None:
+    """Say once in this process that something that was given has no effect."""
+    if what not in _SAID:
+        _SAID.add(what)
+        OPTIONS.warning("%s has no effect here: %s.", what, why)
 
 
 def _listed(keys: Sequence[str]) -> str:

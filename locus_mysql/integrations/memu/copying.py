@@ -35,6 +35,7 @@ class Copied:
         items: How many the source had.
         relations: Without those whose item or category the source no longer had.
         ids: The ids in the destination by those in the source, where they differ.
+        changed: How many records came to the source, or went, while it was read; then copy again.
     """
 
     resources: int = 0
@@ -42,6 +43,7 @@ class Copied:
     items: int = 0
     relations: int = 0
     ids: dict[str, str] = field(default_factory=dict)
+    changed: int = 0
 
 
 def copy_database(source: Any, destination: Any) -> Copied:
@@ -71,6 +73,8 @@ def copy_database(source: Any, destination: Any) -> Copied:
         _restore(destination, found, links, copied)
     else:
         _recreate(destination, found, links, copied)
+    for role in _KINDS:
+        copied.changed += len({*map(id_of, found[role])} ^ {*map(id_of, _records(source, role))})
     return copied
 
 

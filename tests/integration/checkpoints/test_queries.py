@@ -127,7 +127,7 @@ class TestMetadata:
         sql("ANALYZE TABLE locus_store_checkpoints")
         operations = store.wrapped._operations
         statement = operations.checkpoints.sql.queries.find_by_metadata(
-            "default", operations.checkpoints._check_pair("user", value, 10)[1], 10, 0
+            "default", operations.checkpoints._check_pair("user", value, 10)[1], 10
         )
         plan = sql("EXPLAIN FORMAT=JSON " + statement.sql, *statement.params)[0][0]
         assert "metadata_pairs" in plan.replace("possible_keys", "")

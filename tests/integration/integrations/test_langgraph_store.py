@@ -209,13 +209,19 @@ async def test_filters_are_those_of_the_store_in_memory(store: Any) -> None:
         assert all(item.score is None for item in found)
 
 
-async def test_an_item_that_is_no_json_is_named_where_a_filter_is_asked_of_it(store: Any, sql: Any) -> None:  # noqa: F811
-    await store.abatch([PutOp(("n",), str(n), {"a": n}) for n in range(3)])
-    sql("UPDATE locus_memory_items SET value = '{no json' WHERE item_key = '1'")
-    with pytest.raises(CorruptCheckpoint, match=r"Item '1' in \('n',\) cannot be read: it is no JSON"):
-        await store.abatch([GetOp(("n",), "0"), SearchOp(("m",), filter={"a": 0}), SearchOp(("n",), filter={"a": 0})])
+@pytest.mark.parametrize("text", ["{no json", "", '{"a": 1e999}'])
+async def test_an_item_that_is_no_json_breaks_no_search_and_is_named_itself(store: Any, sql: Any, text: str) -> None:  # noqa: F811
+    await store.abatch([PutOp(("n",), str(n), {"a": n, "kind": "x"}) for n in range(3)])
+    sql("UPDATE locus_memory_items SET value = %s WHERE item_key = '1'", text)
+    asked = [SearchOp(("n",), filter={"a": 0}), SearchOp(("n",), filter={"kind": "x"}), SearchOp(("n",))]
+    one, *searches = await store.abatch([GetOp(("n",), "0"), *asked])
+    assert one.value["a"] == 0
+    assert [[item.key for item in found if item.key != "1"] for found in searches] == [["0"], ["0", "2"], ["0", "2"]]
+    if not text.startswith('{"'):  # Python reads that as infinity
+        with pytest.raises(CorruptCheckpoint, match=r"Item '1' in \('n',\) cannot be read: it is no JSON"):
+            await store.abatch([GetOp(("n",), "0"), GetOp(("n",), "1")])
     await store.abatch([PutOp(("n",), "1", {"a": 1})])
-    assert [item.key for item in await store.asearch(("n",), filter={"a": 0})] == ["0"]
+    assert [item.key for item in await store.asearch(("n",), filter={"a": 1})] == ["1"]
 
 
 async def test_search_pages(store: Any) -> None:
@@ -246,6 +252,18 @@ async def test_items_are_found_by_meaning(make_store: Make, function: Any, side:
     assert "cat" not in [item.key for item in await store.asearch(("d",), query="cat")]
     await store.adelete(("d",), "other")
     assert [item.key for item in await store.asearch(("d",), query="cat")] == ["dog"]
+
+
+async def test_the_fields_of_langgraph_s_sqlite_store_are_embedded(make_store: Make) -> None:
+    store = make_store(index={"dims": 26, "embed": embed, "text_fields": ["first", "second"]})
+    await store.aput(("d",), "one", {"second": "xxx", "other": "yyy"})
+    await store.aput(("d",), "two", {"first": "uuu", "second": "xxx", "other": "www"})
+    both = await store.asearch(("d",), query="xxx")
+    assert [item.score > 0.9 for item in both] == [True, True]
+    found = await store.asearch(("d",), query="uuu")
+    assert [item.key for item in found] == ["two", "one"]
+    assert found[0].score > found[1].score
+    assert all(item.score < 0.9 for item in await store.asearch(("d",), query="www"))
 
 
 async def test_scores_are_those_of_the_store_in_memory(make_store: Make) -> None:
@@ -320,14 +338,16 @@ async def test_from_conn_string(
 ) -> None:
     if side[1]:
         async with AsyncMySQLStore.from_conn_string(
-            server_dsn.rpartition("/")[0] + f"/{database}", driver=side[0]
+            server_dsn.rpartition("/")[0] + f"/{database}", driver=side[0], pool_config={"min_size": 1}, pipeline=True
         ) as awaited:
             await awaited.aput(("a",), "k", {"n": 1})
             assert (await asyncio.to_thread(awaited.get, ("a",), "k")).value == {"n": 1}
             with pytest.raises(ConfigError, match="await"):
                 awaited.get(("a",), "k")
     else:
-        with MySQLStore.from_conn_string(server_dsn.rpartition("/")[0] + f"/{database}", driver=side[0]) as blocking:
+        with MySQLStore.from_conn_string(
+            server_dsn.rpartition("/")[0] + f"/{database}", driver=side[0], pool_config={"max_size": 9}, pipeline=True
+        ) as blocking:
             blocking.put(("a",), "k", {"n": 1})
             assert (await blocking.aget(("a",), "k")).value == {"n": 1}
 

@@ -24,6 +24,7 @@ from locus_mysql.database.stats import STATES
 from locus_mysql.dialect import Statement
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.dialect.checkpoints.loading import CHAIN_ROWS
+from locus_mysql.dialect.checkpoints.queries import CheckpointPlace
 from locus_mysql.dialect.checkpoints.saving import NewRow
 from locus_mysql.dialect.template import KEPT_S
 from locus_mysql.drivers.interface import Result
@@ -672,26 +673,30 @@ AT = datetime(2026, 1, 1)
 
 
 def hits(*names: str, value: str = "1") -> tuple[Any, ...]:
-    return tuple(("t", name, f'{{"a":{value}}}', AT) for name in names)
+    return tuple(("t", name, f'{{"a":{value}}}', AT, seq) for seq, name in enumerate(names))
 
 
 def test_pages_are_asked_for_until_there_are_enough_matches() -> None:
     server = Server(find_by_metadata=[[*hits("x"), *hits("y", value="true")], hits("z"), hits("never")])
     found = server.run(operations().query_by_metadata("tenant", "a", 1, 2))
     assert [info["checkpoint_id"] for info in found] == ["x", "z"]
-    assert [(size, offset) for *_, size, offset in server.params("find_by_metadata")] == [(2, 0), (100, 2)]
+    keys = server.params("find_by_metadata")[0][1]
+    assert server.params("find_by_metadata") == [
+        ("tenant", keys, 2, None),
+        ("tenant", keys, 100, CheckpointPlace(str(AT), 0, "t")),
+    ]
     enough = Server(find_by_metadata=[hits("x", "y"), hits("never")])
     assert len(enough.run(operations().query_by_metadata("tenant", "a", 1, 2))) == 2
     assert len(enough.sent) == 1
     few = Server(find_by_metadata=[hits("x"), hits("never")])
     assert len(few.run(operations().query_by_metadata("tenant", "a", 1, 2))) == 1
-    other_name = Server(find_by_metadata=[(("t", "x", '{"b":1}', AT),)])
+    other_name = Server(find_by_metadata=[(("t", "x", '{"b":1}', AT, 1),)])
     assert other_name.run(operations().query_by_metadata("tenant", "a", 1)) == []
 
 
 def state_rows(*names: str, value: str = "1", state: dict[str, Any] | None = None) -> list[Any]:
     row = row_of(save(operations(), new(state or BIG)))
-    return [(name, name, f'{{"a":{value}}}', AT, 1, row.token, row.payload) for name in names]
+    return [(name, name, f'{{"a":{value}}}', AT, 1, row.token, row.payload, AT) for name in names]
 
 
 def test_states_are_asked_for_until_there_are_enough_matches() -> None:
@@ -699,7 +704,10 @@ def test_states_are_asked_for_until_there_are_enough_matches() -> None:
     server = Server(load_by_metadata=pages)
     found = server.run(operations().states_by_metadata("tenant", "a", 1, 2))
     assert [(info["checkpoint_id"], state) for info, state in found] == [("x", BIG), ("z", BIG)]
-    assert [(size, offset) for *_, size, offset in server.params("load_by_metadata")] == [(2, 0), (100, 2)]
+    assert [(size, behind) for *_, size, behind in server.params("load_by_metadata")] == [
+        (2, None),
+        (100, CheckpointPlace(str(AT), 1, "y")),
+    ]
     enough = Server(load_by_metadata=[state_rows("x", "y"), state_rows("never")])
     assert len(enough.run(operations().states_by_metadata("tenant", "a", 1, 2))) == 2
     assert len(enough.sent) == 1
@@ -716,7 +724,7 @@ def test_newest_states_are_looked_through_a_page_at_a_time(monkeypatch: pytest.M
         ("w", "w", {"a": 1}),
     ]
     assert found[0]["updated_at"].tzinfo is not None
-    assert [offset for *_, offset in server.params("load_newest")] == [0, 2, 4]
+    assert [behind for *_, behind in server.params("load_newest")] == [None, (str(AT), "y"), (str(AT), "w")]
     enough = Server(load_newest=[first, second])
     assert len(enough.run(operations().search_data("tenant", "a", 1, 1))) == 1
     assert len(enough.sent) == 1

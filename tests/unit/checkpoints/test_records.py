@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.checkpoints.records import checkpoint_info, checkpoints_of, decode_state_text, history_entry, readable
+from locus_mysql.checkpoints.records import checkpoint_info, checkpoints_of, decode_state_text, history_entry
 from locus_mysql.checkpoints.store import StoreOperations
+from locus_mysql.database.damage import readable
 from locus_mysql.errors import CorruptCheckpoint
 
 AT = datetime(2026, 1, 1)

@@ -13,6 +13,7 @@ from locus_mysql.dialect import Statement
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.dialect.checkpoints.looking import Place
 from locus_mysql.dialect.checkpoints.maintenance import PlacedRow
+from locus_mysql.dialect.checkpoints.queries import CheckpointPlace
 from locus_mysql.dialect.checkpoints.saving import NewRow
 from locus_mysql.dialect.checkpoints.tables import INFIXES
 from locus_mysql.dialect.like import like
@@ -54,6 +55,13 @@ ARGUMENTS: dict[str, Any] = {
     "pattern": "a*",
 }
 
+#: Where a page begins.
+BEHIND: dict[str, Any] = {
+    "find_by_metadata": CheckpointPlace("2026-01-01 00:00:00.000000", 1, "a"),
+    "load_by_metadata": CheckpointPlace("2026-01-01 00:00:00.000000", 1, "a"),
+    "load_newest": ("2026-01-01 00:00:00.000000", "a"),
+}
+
 
 def statements() -> Iterator[tuple[str, Statement]]:
     """What every public method of every family gives, with None for what may be None too."""
@@ -75,6 +83,8 @@ def statements() -> Iterator[tuple[str, Statement]]:
                 continue
             parameters = inspect.signature(method).parameters.values()
             given = {one.name: ARGUMENTS.get(one.name, "text") for one in parameters}
+            if "behind" in given:
+                given["behind"] = BEHIND[name]
             optional = [one.name for one in parameters if "None" in str(one.annotation)]
             for arguments in (given, {**given, **dict.fromkeys(optional)}):
                 outcome = method(**arguments)

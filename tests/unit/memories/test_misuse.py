@@ -10,7 +10,7 @@ from langgraph.store.base import PutOp, SearchOp
 
 from locus_mysql import MySQLMemory, SyncMySQLMemory
 from locus_mysql.errors import ConfigError, InvalidInput
-from locus_mysql.integrations.langgraph import AsyncMySQLStore, MySQLStore
+from locus_mysql.integrations.langgraph import AsyncMySQLStore, MySQLStore, store_options
 from locus_mysql.integrations.memu import AsyncMemuDatabase, MemuDatabase
 from locus_mysql.memory import HashingEmbedder, MemoryStore, SyncMemoryStore
 
@@ -30,6 +30,12 @@ def embed(texts: list[str]) -> list[list[float]]:
         ({"index": {"dims": 3}}, "index has no 'embed'. Its keys are dims, embed, fields"),
         ({"index": HashingEmbedder()}, "index must be a dict, not HashingEmbedder"),
         ({"index": {"dims": 3, "embed": embed, "field": ["text"]}}, "index has the unknown key 'field'. Its keys are"),
+        ({"index": {"dims": 3, "embed": embed, "field": ["text"]}}, "Did you mean 'fields'?"),
+        (
+            {"index": {"dims": 3, "embed": embed, "distance": "l2"}},
+            "index has the unknown key 'distance'. Its keys are",
+        ),
+        ({"ttl": {"default_tll": 5}}, "Did you mean 'default_ttl'?"),
         (
             {"index": {"dims": 3, "embed": embed, "fields": "text"}},
             "must be a list of paths, not one text; write ['text']",
@@ -51,6 +57,33 @@ def test_langgraph_stores_name_the_keys(store: Callable[..., Any], options: dict
     with pytest.raises(ConfigError) as error:
         store(DSN, **options)
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize("store", [AsyncMySQLStore, MySQLStore])
+def test_keys_of_other_langgraph_stores_are_taken_and_said_once_to_have_no_effect(
+    store: Callable[..., Any], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_options, "_SAID", set())
+    index = {
+        "dims": 3,
+        "embed": embed,
+        "fields": ["text"],
+        "text_fields": ["text"],
+        "ann_index_config": {"kind": "hnsw", "m": 16, "ef_construction": 64, "vector_type": "halfvec"},
+        "pool": {"min_size": 1},
+        "distance_type": "l2",
+        "vector_storage_type": "hash",
+    }
+    for _ in range(2):
+        store(DSN, index=index, ttl={"default_ttl": 5, "sweep_interval": 3})
+    words = [record.getMessage() for record in caplog.records if record.name == "locus_mysql.options"]
+    assert sorted(words) == [
+        "index['ann_index_config'] has no effect here: there is no index to configure.",
+        "index['pool'] has no effect here: the option 'pool_size' says how many connections there are.",
+        "index['text_fields'] has no effect here: 'fields' says what is embedded.",
+        "index['vector_storage_type'] has no effect here: embeddings are kept as 32-bit floats.",
+        "ttl['sweep_interval'] has no effect here: 'sweep_interval_minutes' says how often expired items are removed.",
+    ]
 
 
 @pytest.mark.parametrize(

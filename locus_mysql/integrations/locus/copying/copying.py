@@ -15,6 +15,7 @@ from .sides import (
     ANOTHER_TIME,
     CopySource,
     CopyTarget,
+    CountsCheckpoints,
     Given,
     Listed,
     Present,
@@ -89,6 +90,8 @@ class ThreadCopy:
         self._advance = advance
         self._total: int | None = None
         self._owners: dict[str, str] = {}
+        # How many checkpoints the source had of each thread when it was copied.
+        self._seen: dict[str, int] = {}
         self._failures = 0
 
     async def run(self) -> CopyReport:
@@ -102,10 +105,22 @@ class ThreadCopy:
         self._total = len(self._named) if self._named is not None else await self._source.count(self._pattern)
         async with aclosing(self._threads()) as threads:
             await self._side_by_side(threads)
+        if self._named is None:
+            self.report.changed = await self._changed()
         self.report.not_given |= self._source.gaps
         if not self.report.dry_run:
             self.report.not_kept |= self._target.gaps
         return self.report
+
+    async def _changed(self) -> int:
+        """How many threads came to the source or went; 1 if none did, but it has more or fewer checkpoints."""
+        async with aclosing(self._threads()) as threads:
+            now = {thread_id async for thread_id in threads}
+        if changed := len(now ^ self._seen.keys()):
+            return changed
+        if self.report.failed or not isinstance(self._source, CountsCheckpoints):
+            return 0
+        return int(await self._source.count_checkpoints(self._pattern) != sum(self._seen.values()))
 
     async def _threads(self) -> AsyncGenerator[str, None]:
         """The threads to copy."""
@@ -143,6 +158,7 @@ class ThreadCopy:
     async def _copy_or_fail(self, thread_id: str) -> None:
         """Copy a thread; if that fails, say so and go on with others."""
         self.report.threads += 1
+        self._seen[thread_id] = 0
         try:
             await self._copy(thread_id)
         except (SetupError, Unavailable):
@@ -176,6 +192,7 @@ class ThreadCopy:
 
     async def _copy_once(self, thread_id: str, there: TargetThread, copied: set[str]) -> None:
         listed = await self._source.listed(thread_id)
+        self._seen[thread_id] = len(listed)
         if not listed:
             if self._named is not None:
                 self.report.missing += 1

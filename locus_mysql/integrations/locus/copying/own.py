@@ -84,6 +84,10 @@ class OwnSource:
         """How many threads match a glob."""
         return await self.tables.run(self.tables.checkpoints.count_threads(self.tables.locus.tenancy.of(), pattern))
 
+    async def count_checkpoints(self, pattern: str) -> int:
+        """How many checkpoints the threads that match a glob have."""
+        return await self.tables.run(self.tables.checkpoints.count_checkpoints(self.tables.locus.tenancy.of(), pattern))
+
     async def threads(self, pattern: str) -> AsyncGenerator[str, None]:
         """The ids of threads that match a glob, in the order of the ids."""
         tenant, after = self.tables.locus.tenancy.of(), ""

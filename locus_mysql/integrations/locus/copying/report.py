@@ -23,6 +23,8 @@ class CopyReport:
         missing: Threads that were named, and have no checkpoints in the source.
         verified: Checkpoints that were loaded on both sides, and are the same.
         differing: Checkpoints, and orders of threads, that are not the same on both sides.
+        changed: Threads that came to the source, or went, while it was copied; at least 1 if the number of its
+            checkpoints changed. Run the copy again.
         not_given: What the source could not give, in words.
         not_kept: What the target could not keep, in words.
     """
@@ -37,13 +39,14 @@ class CopyReport:
     missing: int = 0
     verified: int = 0
     differing: int = 0
+    changed: int = 0
     not_given: set[str] = field(default_factory=set)
     not_kept: set[str] = field(default_factory=set)
 
     @property
     def complete(self) -> bool:
-        """Whether all that was found is in the target now, or would be."""
-        return not (self.left_out or self.left_alone or self.failed or self.missing or self.differing)
+        """Whether all that the source had at the end is in the target now, or would be."""
+        return not (self.left_out or self.left_alone or self.failed or self.missing or self.differing or self.changed)
 
     def __str__(self) -> str:
         done = "to copy" if self.dry_run else "copied"
@@ -64,6 +67,7 @@ class CopyReport:
                 (self.left_alone, "left alone"),
                 (self.failed, "failed"),
                 (self.missing, "without checkpoints in the source"),
+                (self.changed, "changed in the source meanwhile"),
             )
             if number
         ]

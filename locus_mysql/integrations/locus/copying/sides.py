@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from locus.core.state import AgentState
 
@@ -182,6 +182,14 @@ class CopySource(Protocol):
 
     async def close(self) -> None:
         """Let go of what was opened for the copy."""
+
+
+@runtime_checkable
+class CountsCheckpoints(Protocol):
+    """A source that can count its checkpoints without listing them."""
+
+    async def count_checkpoints(self, pattern: str) -> int:
+        """How many checkpoints the threads that match a glob have."""
 
 
 #: What `TargetThread.difference` says where all else is equal.

@@ -1,0 +1,368 @@
+"""What is listed page by page while others delete, save and insert: what nobody touches is listed exactly once."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from locus.core.state import AgentState
+from locus.memory.backends import MemoryCheckpointer
+
+from locus_mysql import MySQLCheckpointer, MySQLConfig, SyncCheckpointStore, SyncMemoryStore, copy_threads
+from locus_mysql.database.database import Database
+from locus_mysql.dialect.memories.ranges import Range
+from locus_mysql.engine.operation import Operation
+from locus_mysql.inspection import Inspector
+from locus_mysql.integrations.langgraph import MySQLSaver, copy_checkpoints
+from locus_mysql.integrations.memu import MemuDatabase, copy_database
+from locus_mysql.memories.exporting import ItemSource
+from locus_mysql.working import SyncWorkingMemory
+
+from .conftest import ONE_OF_EACH, MakeConfig, OpenStore
+from .langgraph.conftest import OpenSaver, open_saver  # noqa: F401 - a fixture
+from .langgraph.test_contract import checkpoint
+from .memu.conftest import UserModel
+
+pytestmark = pytest.mark.slow
+
+THREADS = 250
+
+one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
+
+
+class Others:
+    """Other processes: each time they are asked, they delete some threads, save to some, and make some.
+
+    Args:
+        save: Saves to a thread, which it makes if there is none.
+        delete: Deletes a thread.
+        at_once: How many threads are deleted each time; half as many are saved to and made.
+    """
+
+    def __init__(self, save: Callable[[str], object], delete: Callable[[str], object], at_once: int = 12) -> None:
+        self.names = [f"thread {number:03}" for number in range(THREADS)]
+        self._save = save
+        self._delete = delete
+        self._at_once = at_once
+        # Both of the threads that a listing has come by and of those that it has yet to come by.
+        self._doomed = self.names[3::5] + self.names[3::5][::-1]
+        self._busy = self.names[4::5]
+        self._new = 0
+        self.times = 0
+
+    def act(self) -> None:
+        self.times += 1
+        for _ in range(self._at_once):
+            if self._doomed:
+                self._delete(self._doomed.pop(0 if self._new % 2 else -1))
+        for _ in range(self._at_once // 2):
+            self._busy.append(self._busy.pop(0))
+            self._save(self._busy[-1])
+            self._save(f"new {self._new}")
+            self._new += 1
+
+    @property
+    def untouched(self) -> list[str]:
+        """The threads that are left alone."""
+        touched = {*self.names[3::5], *self.names[4::5]}
+        return [name for name in self.names if name not in touched]
+
+    def assert_each_once(self, listed: Iterable[str]) -> None:
+        """What was left alone was listed, and only once."""
+        assert self.times >= 2, "it took one page"
+        counts = Counter(listed)
+        assert {name: counts[name] for name in self.untouched} == dict.fromkeys(self.untouched, 1)
+
+
+def disturbed(operation: Operation[Any], others: Others) -> Operation[Any]:
+    """An operation, before each further round trip of which others act."""
+    answer: Any = None
+    first = True
+    while True:
+        try:
+            batch = operation.send(answer)
+        except StopIteration as done:
+            return done.value
+        if not first:
+            others.act()
+        first = False
+        answer = yield batch
+
+
+def others_with_a_saver(config: MySQLConfig, **options: Any) -> Others:
+    """Others that use LangGraph's saver."""
+    saver = MySQLSaver(config)
+
+    def save(thread_id: str) -> None:
+        place: Any = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
+        saver.put(place, checkpoint({"a": 1}), {"step": 1}, {"a": 1})
+
+    others = Others(save, saver.delete_thread, **options)
+    for name in others.names:
+        save(name)
+    return others
+
+
+@pytest.mark.parametrize("side", [*ONE_OF_EACH, "mysql-connector-sync", "aiomysql-async"])
+@pytest.mark.parametrize("saved_lately", [True, False], ids=["lately", "long-ago"])
+async def test_a_graph_s_threads(
+    open_saver: OpenSaver,  # noqa: F811 - a fixture
+    make_config: MakeConfig,
+    run_sql: Callable[..., Any],
+    database: str,
+    side: str,
+    saved_lately: bool,
+) -> None:
+    others = others_with_a_saver(make_config(driver="pymysql"))
+    if not saved_lately:  # the order is that of the rows, not that of the checkpoints of the last minute
+        for table, column in (("version_threads", "updated_at"), ("versions", "created_at")):
+            run_sql(f"UPDATE {database}.locus_{table} SET {column} = {column} - INTERVAL 1 DAY")
+    saver = open_saver(side)
+    listed: list[str] = []
+    async for found in saver.alist(None):
+        listed.append(found.config["configurable"]["thread_id"])
+        if len(listed) % 20 == 0:
+            others.act()
+    others.assert_each_once(listed)
+
+
+def others_with_a_store(config: MySQLConfig, metadata: Callable[[str], Any] = lambda _: None) -> Others:
+    """Others that use a store of plain dicts."""
+    store = SyncCheckpointStore(config)
+    others = Others(
+        lambda thread_id: store.save(thread_id, {"kind": "talk"}, metadata=metadata(thread_id)), store.delete
+    )
+    for name in others.names:
+        store.save(name, {"kind": "talk"}, metadata=metadata(name))
+    return others
+
+
+def disturb(store: Any, method: str, others: Others) -> None:
+    """Have others act between the round trips of an operation of a store."""
+    operations = store.store._operations.checkpoints
+    original = getattr(operations, method)
+    setattr(operations, method, lambda *args: disturbed(original(*args), others))
+
+
+@one_of_each
+async def test_a_search_in_the_newest_states(open_store: OpenStore, make_config: MakeConfig, side: str) -> None:
+    others = others_with_a_store(make_config(driver="pymysql"))
+    store = open_store(side)
+    disturb(store, "search_data", others)
+    found = await store.search_data("kind", "talk", THREADS * 2)
+    others.assert_each_once(one["thread_id"] for one in found)
+
+
+async def test_a_thread_without_a_checkpoint_does_not_end_a_search_in_states(
+    open_store: OpenStore, make_config: MakeConfig, run_sql: Callable[..., Any], database: str
+) -> None:
+    others = others_with_a_store(make_config(driver="pymysql"))
+    run_sql(f"DELETE FROM {database}.locus_store_checkpoints WHERE thread_id = %s", others.names[-2])
+    found = await open_store().search_data("kind", "talk", THREADS * 2)
+    assert {one["thread_id"] for one in found} == {*others.names} - {others.names[-2]}
+
+
+@one_of_each
+@pytest.mark.parametrize("method", ["query_by_metadata", "states_by_metadata"])
+async def test_checkpoints_found_by_metadata(
+    open_store: OpenStore, make_config: MakeConfig, side: str, method: str
+) -> None:
+    # Metadata of so many names has one key for all of them: it may hold any pair, and is looked at.
+    names = {f"name {number}": number for number in range(1_001)}
+
+    def metadata(thread_id: str) -> dict[str, Any]:
+        return {**names, "wanted": "new" not in thread_id and int(thread_id[-3:]) % 3 == 0}
+
+    others = others_with_a_store(make_config(driver="pymysql"), metadata)
+    wanted = [name for name in others.untouched if int(name[-3:]) % 3 == 0]
+    store = open_store(side).store
+    finding = getattr(store._operations.checkpoints, method)("default", "wanted", True, len(wanted) * 2)
+    found = store._run(disturbed(finding, others))
+    found = await found if inspect.isawaitable(found) else found
+    infos = [one[0] if isinstance(one, tuple) else one for one in found]
+    counts = Counter(info["thread_id"] for info in infos)
+    assert others.times >= 1
+    assert {name: counts[name] for name in wanted} == dict.fromkeys(wanted, 1)
+
+
+# Pages of the inspector.
+
+
+async def pages_of(read: Callable[[str | None], Any], others: Others, name: Callable[[Any], str]) -> list[str]:
+    """What pages list, between which others act."""
+    names: list[str] = []
+    cursor: str | None = None
+    while True:
+        page = await read(cursor)
+        names += [name(one) for one in page.items]
+        cursor = page.cursor
+        if cursor is None:
+            return names
+        others.act()
+
+
+@pytest.mark.parametrize("family", ["dicts", "versions"])
+async def test_the_inspector_s_threads(make_config: MakeConfig, family: Any) -> None:
+    config = make_config(driver="pymysql")
+    others = others_with_a_store(config) if family == "dicts" else others_with_a_saver(config)
+    async with Inspector(make_config()) as inspector:
+        for wanted in ({}, {"pattern": "*e*"}):
+            listed = await pages_of(
+                lambda cursor, wanted=wanted: inspector.threads(family=family, limit=40, cursor=cursor, **wanted),
+                others,
+                lambda row: row.thread_id,
+            )
+            others.assert_each_once(listed)
+
+
+async def test_the_inspector_s_memories_and_namespaces(make_config: MakeConfig) -> None:
+    with SyncMemoryStore(make_config(driver="pymysql")) as store:
+        for namespaced in (False, True):
+
+            def place(name: str, namespaced: bool = namespaced) -> tuple[tuple[str, ...], str]:
+                return (("many", name), "key") if namespaced else (("one",), name)
+
+            others = Others(
+                lambda name, place=place: store.put(*place(name), {"a": 1}),
+                lambda name, place=place: store.delete(*place(name)),
+            )
+            for name in others.names:
+                store.put(*place(name), {"a": 1})
+            async with Inspector(make_config()) as inspector:
+                listed = await pages_of(
+                    lambda cursor, namespaced=namespaced: (
+                        inspector.namespaces(("many",), limit=40, cursor=cursor)
+                        if namespaced
+                        else inspector.items(("one",), limit=40, cursor=cursor)
+                    ),
+                    others,
+                    lambda row, namespaced=namespaced: row.namespace[1] if namespaced else row.key,
+                )
+            others.assert_each_once(listed)
+
+
+async def test_the_inspector_s_sessions(make_config: MakeConfig) -> None:
+    with Database(make_config(driver="pymysql")) as database:
+        others = Others(
+            lambda name: SyncWorkingMemory(name, database).set("a", 1),
+            lambda name: SyncWorkingMemory(name, database).end(),
+        )
+        for name in others.names:
+            SyncWorkingMemory(name, database).set("a", 1)
+        async with Inspector(make_config()) as inspector:
+            listed = await pages_of(
+                lambda cursor: inspector.sessions(limit=40, cursor=cursor), others, lambda row: row.session_id
+            )
+        others.assert_each_once(listed)
+
+
+# What an export and a mover reads.
+
+
+async def test_an_export_of_memories(make_config: MakeConfig) -> None:
+    config = make_config(driver="pymysql")
+    with SyncMemoryStore(config) as store:
+        others = Others(lambda name: store.put(("n",), name, {"a": 1}), lambda name: store.delete(("n",), name))
+        for name in others.names:
+            store.put(("n",), name, {"a": 1})
+        source, after, listed = ItemSource(config, Range(b"")), None, list[str]()
+        async with Database(config) as database:
+            while (page := await source.page(database, after, 40)).last is not None:
+                listed += [json.loads(line)["key"] for line in page.lines]
+                after = page.last
+                others.act()
+    others.assert_each_once(listed)
+
+
+class Acting(InMemorySaver):
+    """A target at whose writes others act on the source."""
+
+    def __init__(self, others: Others) -> None:
+        super().__init__()
+        self._others = others
+        self._puts = 0
+        self.quiet = False
+
+    def put(self, *args: Any) -> Any:
+        self._puts += 1
+        if self._puts % 25 == 0 and not self.quiet:
+            self._others.act()
+        return super().put(*args)
+
+
+def test_a_copy_of_checkpoints_reports_what_changed(make_config: MakeConfig) -> None:
+    others = others_with_a_saver(make_config(driver="pymysql"))
+    with MySQLSaver(make_config(driver="pymysql")) as source:
+        target = Acting(others)
+        summary = copy_checkpoints(source, target)
+        there = {found.config["configurable"]["thread_id"] for found in target.list(None)}
+        assert not {*others.untouched} - there
+        assert not summary.complete
+        assert summary.changed
+        assert not {*summary.changed} & {*others.untouched}
+        assert "threads were written to in the source meanwhile" in str(summary)
+        target.quiet = True
+        again = copy_checkpoints(source, target)
+        assert again.complete, again
+        assert not {found.config["configurable"]["thread_id"] for found in source.list(None)} - {
+            found.config["configurable"]["thread_id"] for found in target.list(None)
+        }
+
+
+async def test_a_copy_of_threads_reports_what_changed(make_config: MakeConfig) -> None:
+    async with MySQLCheckpointer(make_config()) as source:
+        for number in range(20):
+            await source.save(AgentState(), f"t{number:02}", "1")
+        for change in ("come", "go", "grow", "rest"):
+            target = MemoryCheckpointer()
+            save, copied = target.save, 0
+
+            async def saving(*args: Any, change: str = change, save: Any = save, **options: Any) -> Any:
+                nonlocal copied
+                copied += 1
+                if copied == 10:
+                    if change == "come":
+                        await source.save(AgentState(), "a new one", "1")
+                    elif change == "go":
+                        await source.delete("t00")
+                    elif change == "grow":
+                        await source.save(AgentState(), "t01", "2")
+                return await save(*args, **options)
+
+            target.save = saving  # type: ignore[method-assign]
+            report = await copy_threads(source, target, at_once=1)
+            assert report.changed == (change != "rest"), change
+            assert report.complete == (change == "rest"), report
+            assert ("changed in the source meanwhile" in str(report)) == (change != "rest")
+
+
+def test_a_copy_of_memu_s_records_reports_what_changed(make_config: MakeConfig) -> None:
+    source = MemuDatabase(make_config(driver="pymysql"), user_model=UserModel)
+    target = MemuDatabase(make_config(driver="pymysql", table_prefix="other_"), user_model=UserModel)
+    user = {"user_id": "ada"}
+
+    def remember(name: str) -> None:
+        source.memory_item_repo.create_item(
+            resource_id=None, memory_type="profile", summary=name, embedding=[1.0, 0.0], user_data=user
+        )
+
+    for number in range(30):
+        remember(f"item {number}")
+    restore = target.restore
+
+    def restoring(**records: Any) -> Any:
+        remember("meanwhile")
+        return restore(**records)
+
+    target.restore = restoring  # type: ignore[method-assign]
+    assert copy_database(source, target).changed == 1
+    target.restore = restore  # type: ignore[method-assign]
+    assert copy_database(source, target).changed == 0
+    assert len(target.memory_item_repo.list_items()) == 31
+    source.close()
+    target.close()
