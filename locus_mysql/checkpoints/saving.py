@@ -60,8 +60,8 @@ class SavingOperations(CleaningOperations):
 
         One round trip; another one if somebody else wrote to the thread since this process last saw it, if the row that
         the state would build on is gone by then, if the id of a provisional state exists already, and now and then for
-        housekeeping. A named parent costs one more, and a parent that is the newest checkpoint costs two if somebody else
-        wrote to the thread.
+        housekeeping. A named parent costs one more; a parent that is the newest checkpoint costs two more if somebody
+        else wrote to the thread.
 
         Raises:
             Conflict: The thread's newest checkpoint is not the one that the condition names.
