@@ -94,6 +94,10 @@ class CheckpointExists(UsageError):
     """The id belongs to a checkpoint of other content; nothing was changed."""
 
 
+class ParentMissing(UsageError):
+    """The thread has no checkpoint of the id that a save named as the one it goes on from; nothing was saved."""
+
+
 class StateTooLarge(UsageError):
     """A state that needs a larger packet than the server's ``max_allowed_packet``."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from .coding.codec import EncodedState
 from .coding.delta import Delta
@@ -24,6 +26,22 @@ class Encoded:
     memo_bytes: int = 0
 
 
+class ParentRule(enum.Enum):
+    """Which checkpoint a new one follows.
+
+    A caller that keeps its state in this process goes on from what this process loaded or saved last, also if others
+    wrote to the thread since: two agents that branch are branches. Of a client of the service the process knows
+    nothing: another one may have answered its last request.
+    """
+
+    REMEMBERED = "the one that this process loaded or saved last; if it knows none of the thread, the newest"
+    NEWEST = "the newest under the thread's lock"
+
+
+#: A rule, or the id of the checkpoint.
+Parent: TypeAlias = ParentRule | str
+
+
 @dataclass(frozen=True, slots=True)
 class NewCheckpoint:
     """What to save.
@@ -38,6 +56,7 @@ class NewCheckpoint:
         oldest_at: When the state's first exchange began, as text in UTC, if that is known.
         token: The token of its row, 16 random bytes; drawn if None.
         must_be_new: Whether a checkpoint of this id is left as it is, and the save refused.
+        parent: Which checkpoint it follows. A lasting one follows, of a provisional one, the lasting one before that.
     """
 
     encode: Callable[[object], Encoded]
@@ -48,3 +67,4 @@ class NewCheckpoint:
     oldest_at: str | None = None
     token: bytes | None = None
     must_be_new: bool = False
+    parent: Parent = ParentRule.REMEMBERED

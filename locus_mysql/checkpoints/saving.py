@@ -16,14 +16,25 @@ from ..dialect.checkpoints.saving import NewRow
 from ..dialect.template import KEPT_S
 from ..drivers.interface import Row
 from ..engine.operation import Batch, Duplicate, Operation, Outdated, Results
-from ..errors import CheckpointExists, Conflict, InvalidInput, SchemaMismatch, ThreadExists, TurnLost, Unavailable
+from ..errors import (
+    CheckpointExists,
+    Conflict,
+    CorruptCheckpoint,
+    InvalidInput,
+    ParentMissing,
+    SchemaMismatch,
+    ThreadExists,
+    TurnLost,
+    Unavailable,
+)
+from .basis import Basis, newest, remembered
 from .cleaning import CleaningOperations
 from .coding.codec import EncodedState
 from .coding.delta import Delta, Held, Lineage, NotHeld, StoredRow, assemble, encode_delta, extend, rows_needed
-from .coding.digests import hash_logs
+from .coding.digests import HashedLogs, hash_logs
 from .conditions import NO_CHECKPOINT, NOTHING_EXPECTED, Condition
 from .memory import KeptState, Snapshot, ThreadKey
-from .new import NewCheckpoint
+from .new import NewCheckpoint, ParentRule
 from .rows import assemble_rows, row_of, rows_since
 
 #: A checkpoint's state and the token of its row.
@@ -49,12 +60,14 @@ class SavingOperations(CleaningOperations):
 
         One round trip; another one if somebody else wrote to the thread since this process last saw it, if the row that
         the state would build on is gone by then, if the id of a provisional state exists already, and now and then for
-        housekeeping.
+        housekeeping. A named parent costs one more; a parent that is the newest checkpoint costs two more if somebody
+        else wrote to the thread.
 
         Raises:
             Conflict: The thread's newest checkpoint is not the one that the condition names.
             TurnLost: The turn that the call is in is over.
             CheckpointExists: The id is taken, and must be new.
+            ParentMissing: There is no checkpoint of the id that was named as the parent.
         """
         check_thread_id(thread_id)
         checkpoint_id = uuid4().hex if new.checkpoint_id is None else check_checkpoint_id(new.checkpoint_id)
@@ -67,23 +80,20 @@ class SavingOperations(CleaningOperations):
         before = self.memory.snapshot(key)
         encoded = new.encode(before.state.memo if before.state else None)
         hashed = hash_logs(encoded.state, before.state.hashed if before.state else {})
-        lineage = before.lineage_for(hashed)
-        known_version = None if replaces else before.version
+        basis = yield from self._basis(key, new, before, hashed)
         adopted = sweep = False
         while True:
             delta = encode_delta(
                 encoded.state,
                 hashed,
-                lineage,
+                basis.lineage,
                 token=token,
                 provisional=new.provisional,
                 compression=self.config.compression,
             )
             row = row_of(new, checkpoint_id, token, delta, metadata, search=self.config.search)
             try:
-                results = yield self._save_batch(
-                    tenant, thread_id, row, delta, condition, replaces=replaces, known_version=known_version
-                )
+                results = yield self._save_batch(key, row, delta, condition, basis, replaces=replaces)
             except Duplicate as error:
                 if error.key == "named" and new.must_be_new:
                     yield from self._settle(tenant, token)
@@ -91,9 +101,9 @@ class SavingOperations(CleaningOperations):
                         f"Thread {thread_id!r} has a checkpoint {checkpoint_id!r} already; nothing was saved."
                     ) from None
                 if error.key == "named" and not replaces:
-                    replaces, known_version = True, None
+                    replaces = True
                 elif error.key == "PRIMARY" and not adopted:  # rows without a thread's row are in the way
-                    adopted, known_version, lineage = True, None, ()
+                    adopted, basis = True, Basis(or_newest=basis.or_newest)
                     yield Batch.of(self.sql.threads.adopt(tenant, thread_id, os.urandom(16), self.ttl_us))
                 else:
                     raise SchemaMismatch(
@@ -101,15 +111,21 @@ class SavingOperations(CleaningOperations):
                     ) from None
                 continue
             except Outdated as error:
+                tries += 1
                 if condition:
                     yield from self._check_condition(key, condition, token, error)
-                    tries += 1
                     if tries > _TRIES:
                         raise Unavailable(f"Thread {thread_id!r} was written to all the time; try again.") from None
-                if known_version is not None:  # somebody else wrote: what the save builds on must be looked for
-                    known_version = None
-                else:  # the thread is gone
-                    lineage = ()
+                if isinstance(new.parent, str):
+                    yield from self._settle_late(error, tenant, token)
+                    raise _parent_missing(thread_id, new.parent) from None
+                if new.parent is ParentRule.REMEMBERED and basis.version is not None and not replaces:
+                    # Somebody else wrote: what the save builds on must be looked for.
+                    basis = replace(basis, version=None)
+                elif new.parent is ParentRule.NEWEST and tries <= _TRIES:
+                    before, basis = yield from self._catch_up(key, before)
+                else:  # the thread is gone, or others are always faster
+                    basis = Basis(or_newest=basis.or_newest)
                 continue
             if self._prunes(row):  # whether or not a row was inserted; how many an earlier try pruned is not known
                 sweep = sweep or results.landed is not None or results.named("prune").affected > 1
@@ -121,42 +137,68 @@ class SavingOperations(CleaningOperations):
                 seq = cast(int, results.landed[0])
             elif results.named("insert").affected:
                 seq = results.named("take").last_insert_id
+            elif isinstance(new.parent, str):
+                raise _parent_missing(thread_id, new.parent)
             else:  # what it would build on is gone
-                lineage = ()
+                basis = Basis(or_newest=basis.or_newest)
                 continue
-            lineage = extend(lineage, delta, seq, token, provisional=new.provisional)
+            lineage = extend(basis.lineage, delta, seq, token, provisional=new.provisional)
             state = KeptState(encoded.state, hashed, encoded.memo, encoded.memo_bytes)
             self.memory.remember(key, before, before.after_save(lineage, state))
             yield from self.housekeeping(tenant, thread_id, added_text=row.search_text is not None, sweep=sweep)
             return checkpoint_id
 
+    def _basis(self, key: ThreadKey, new: NewCheckpoint, before: Snapshot, hashed: HashedLogs) -> Operation[Basis]:
+        """What a save builds on. No round trip, unless a parent is named.
+
+        Raises:
+            ParentMissing: There is no checkpoint of the id that was named.
+        """
+        if new.parent is ParentRule.REMEMBERED:
+            return remembered(before, hashed, provisional=new.provisional)
+        if new.parent is ParentRule.NEWEST:
+            return newest(before)
+        rows = yield from self._named_rows(*key, new.parent)
+        if not rows:
+            raise _parent_missing(key[1], new.parent)
+        return Basis(assemble_rows(rows, key[1])[1])
+
+    def _catch_up(self, key: ThreadKey, before: Snapshot) -> Operation[tuple[Snapshot, Basis]]:
+        """What is known of a thread once its newest checkpoint was read, and that as what a save builds on."""
+        try:
+            held = before.held
+            if held is None or (yield from self._load_since(*key, before, held)) is None:
+                yield from self._load_newest(*key, before)
+        except CorruptCheckpoint:  # what is saved now need not suffer from that: it builds on nothing
+            return before, Basis(or_newest=True)
+        after = self.memory.snapshot(key)
+        return after, newest(after)
+
     def _save_batch(
-        self,
-        tenant: str,
-        thread_id: str,
-        row: NewRow,
-        delta: Delta,
-        condition: Condition,
-        *,
-        replaces: bool,
-        known_version: bytes | None,
+        self, key: ThreadKey, row: NewRow, delta: Delta, condition: Condition, basis: Basis, *, replaces: bool
     ) -> Batch:
         """The transaction of a save."""
+        tenant, thread_id = key
         threads, checkpoints, settled = self.sql.threads, self.sql.checkpoints, self.sql.settled
         parent, base = delta.parent, delta.base
         landed = checkpoints.find_saved(tenant, thread_id, row.checkpoint_id, row.token)
         retire = checkpoints.retire_unnamed(tenant, thread_id)
-        conditions = tuple(condition.guards(self.sql, (tenant, thread_id)))
+        conditions = tuple(condition.guards(self.sql, key))
+        if parent is not None and basis.must_be_newest:
+            conditions += (self.sql.turns.newest_has_token(*key, basis.lineage[0].token),)
         steps: list[Statement | tuple[Statement, ...]] = []
         named: dict[str, Statement] = {}
-        if parent is not None and known_version is not None:
-            take = threads.take_seq_if_unchanged(tenant, thread_id, row.token, self.ttl_us, known_version)
+        if parent is not None and basis.version is not None and not replaces:
+            take = threads.take_seq_if_unchanged(tenant, thread_id, row.token, self.ttl_us, basis.version)
             insert = checkpoints.insert_next(tenant, thread_id, row, None if base is None else base.seq)
             steps += [take, insert, conditions]
         elif parent is not None:
             parent_key = (parent.seq, parent.token)
             base_key = None if base is None else (base.seq, base.token)
-            take = threads.take_seq_of_live(tenant, thread_id, row.token, self.ttl_us)
+            if basis.or_newest and basis.version is not None:
+                take = threads.take_seq_if_unchanged(tenant, thread_id, row.token, self.ttl_us, basis.version)
+            else:
+                take = threads.take_seq_of_live(tenant, thread_id, row.token, self.ttl_us)
             insert = checkpoints.insert_after(tenant, thread_id, row, parent_key, base_key)
             steps += [take, threads.guard(landed), conditions]
             if replaces:
@@ -165,7 +207,10 @@ class SavingOperations(CleaningOperations):
             steps.append(insert)
         else:
             take = threads.take_seq(tenant, thread_id, row.token, self.ttl_us)
-            insert = checkpoints.insert_whole(tenant, thread_id, row)
+            if basis.or_newest:
+                insert = checkpoints.insert_whole_after_newest(tenant, thread_id, row)
+            else:
+                insert = checkpoints.insert_whole(tenant, thread_id, row)
             steps += [take, threads.guard(landed), conditions]
             if replaces:
                 steps.append(settled.settle_named(tenant, thread_id, row.checkpoint_id))
@@ -211,10 +256,10 @@ class SavingOperations(CleaningOperations):
         turns, lease = self.sql.turns, condition.lease
         expected = condition.newest_token
         known = expected if isinstance(expected, bytes) else b""
-        newest, named, whose = yield Batch.of(
+        found, named, whose = yield Batch.of(
             turns.newest(*key), turns.name_of(*key, known), turns.whose(*key, b"" if lease is None else lease.token)
         )
-        newest_id, newest_token = newest.rows[0] if newest.rows else (None, None)
+        newest_id, newest_token = found.rows[0] if found.rows else (None, None)
         if condition.newest_id is not None:
             wanted = None if condition.newest_id is NO_CHECKPOINT else condition.newest_id
             if newest_id != wanted:
@@ -453,6 +498,13 @@ class SavingOperations(CleaningOperations):
         finally:
             self.memory.forget((tenant, destination))
         return True
+
+
+def _parent_missing(thread_id: str, parent_id: str) -> ParentMissing:
+    return ParentMissing(
+        f"Thread {thread_id!r} has no checkpoint {parent_id!r} to go on from; nothing was saved. Name one that is "
+        "there, or none, to go on from the newest."
+    )
 
 
 def _version(rows: Sequence[Row]) -> bytes:

@@ -12,6 +12,7 @@ from ..database.exporting import Source, Tally
 from ..errors import UsageError
 from ..integrations.counting import counted
 from .arguments import tell
+from .line_limit import limited_lines
 from .line_reader import Import
 from .line_writer import Export
 from .part_file import PartFile
@@ -30,8 +31,16 @@ def write_lines(config: MySQLConfig, source: Source, name: str, noun: str) -> bo
 
     Returns:
         Whether all of it could be read.
+
+    Raises:
+        UsageError: The file cannot be written, or the standard output is a terminal.
     """
     if name == STANDARD_STREAM:
+        if sys.stdout.isatty():
+            raise UsageError(
+                "The standard output is a terminal, which would obey control characters in what is exported. Name a "
+                "file, or send the output to a file or a program: export - | less"
+            )
         exporting = Export(config, source, _StandardOutput(), noun)
         complete = asyncio.run(exporting.run())
     else:
@@ -46,9 +55,9 @@ def write_lines(config: MySQLConfig, source: Source, name: str, noun: str) -> bo
 def read_lines(importing: Import, name: str) -> Tally:
     """Import the lines of a file; what became of them."""
     if name == STANDARD_STREAM:
-        return asyncio.run(importing.run(sys.stdin.buffer))
+        return asyncio.run(importing.run(limited_lines(sys.stdin.buffer)))
     with _opened(name) as file:
-        return asyncio.run(importing.run(file))
+        return asyncio.run(importing.run(limited_lines(file)))
 
 
 class _StandardOutput:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging.config
 import os
+import re
 import ssl
 import stat
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..config import MySQLConfig
+from ..database.regular_files import read_regular
 from ..errors import ConfigError, SetupError
 from .arguments import OK, add_connection, add_prefix, add_tenant, options_of, tell
 
@@ -28,6 +30,13 @@ COOKIE_KEY_VARIABLE = "LOCUS_MYSQL_COOKIE_KEY"
 DEFAULT_PORT = 8765
 
 MOST_WORKERS = 64
+
+#: Paths that are the same percent-encoded and decoded.
+_SEGMENT = r"[A-Za-z0-9._~!$&'()*+,;=:@-]+"
+_ROOT_PATH = re.compile(rf"(?:{_SEGMENT}(?:/{_SEGMENT})*)?")
+
+#: The largest file of a key of cookies.
+MAX_KEY_BYTES = 65_536
 
 #: How long a call of the service goes on trying while the database is away, in seconds, if nothing else was said:
 #: shorter than clients wait (Locus' 30 s), so that they are told.
@@ -127,8 +136,7 @@ def serve(arguments: argparse.Namespace) -> int:
         raise ConfigError("--port must be from 0 to 65535.")
     if not 1 <= arguments.workers <= MOST_WORKERS:
         raise ConfigError(f"--workers must be from 1 to {MOST_WORKERS}.")
-    if arguments.root_path:
-        arguments.root_path = "/" + arguments.root_path.strip("/") if arguments.root_path.strip("/") else ""
+    arguments.root_path = _root_path(arguments.root_path)
     given = {"body_bytes": arguments.max_body_bytes, "requests": arguments.max_requests}
     if arguments.max_body_bytes is not None:
         given["bodies_bytes"] = max(Limits().bodies_bytes, 2 * arguments.max_body_bytes)
@@ -181,6 +189,22 @@ def serve(arguments: argparse.Namespace) -> int:
     return OK
 
 
+def _root_path(given: str) -> str:
+    """The path that a proxy takes off, with a slash before it and none behind; empty if there is none.
+
+    Raises:
+        ConfigError: It holds what would have to be percent-encoded, so that the paths of requests would never match.
+    """
+    path = given.strip("/")
+    if _ROOT_PATH.fullmatch(path) is None or {".", ".."} & {*path.split("/")}:
+        raise ConfigError(
+            f"--root-path {given!r:.100} cannot be a path of this service: it may hold ASCII letters, digits, "
+            "- . _ ~ ! $ & ' ( ) * + , ; = : @ and single slashes, and no segment '.' or '..'. Let the proxy show the "
+            "service under such a path."
+        )
+    return f"/{path}" if path else ""
+
+
 def _tokens(file: Path | None) -> Tokens | None:
     """The tokens of a file, or of the environment, if there are any."""
     from ..server.tokens import Tokens
@@ -215,7 +239,7 @@ def _cookie_key(file: Path | None) -> bytes | None:
         text = os.environ.get(COOKIE_KEY_VARIABLE)
         return os.fsencode(text.strip()) if text else None
     try:
-        key = file.read_bytes().strip()
+        key = read_regular(file, MAX_KEY_BYTES, follow_links=True).strip()
         may_be_read = _others_may(file, stat.S_IRGRP | stat.S_IROTH)
     except OSError as error:
         raise ConfigError(f"--cookie-key {file}: {error.strerror or 'it cannot be read'}.") from None

@@ -20,6 +20,9 @@ from .problems import Problem
 #: Methods that change nothing.
 _SAFE = frozenset({"GET", "HEAD"})
 
+#: The ports of schemes that pages have.
+_PORTS = {"http": 80, "https": 443}
+
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?")
 
 
@@ -70,7 +73,7 @@ class Hosts:
             return
         origin = request.headers.get("origin")
         site = request.headers.get("sec-fetch-site", "none")
-        if site not in {"none", "same-origin"} or (origin is not None and _host_of_origin(origin) != host):
+        if site not in {"none", "same-origin"} or (origin is not None and not _is_same(origin, headers, request)):
             raise Problem(403, "cross_site", "A page of another site sent this request.")
 
     def _allows(self, host: str | None) -> bool:
@@ -79,9 +82,21 @@ class Hosts:
         return host is not None and (host in self.names or (self.loopback and is_loopback(host)))
 
 
-def _host_of_origin(origin: str) -> str | None:
+def _is_same(origin: str, hosts: list[str], request: Request) -> bool:
+    """Whether a page of an origin is one of this service: of the same name, port and, as far as known, scheme.
+
+    A port that is not written is that of the origin's scheme: behind a proxy, the service need not know that the proxy
+    speaks TLS. It cannot be the other way round: what came by TLS was not sent by a page without.
+    """
     try:
-        name = urlsplit(origin).hostname
+        parts = urlsplit(origin)
+        name, port = parts.hostname, parts.port
     except ValueError:
-        return None
-    return None if name is None else name.lower().rstrip(".")
+        return False
+    host = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
+    if name is None or host is None or parts.scheme not in _PORTS:
+        return False
+    if request.url.scheme == "https" != parts.scheme:
+        return False
+    default = _PORTS[parts.scheme]
+    return (name.lower().rstrip("."), port or default) == (host_of(hosts[0]), int(host[2] or default))

@@ -41,6 +41,10 @@ class NewCheckpoint(BaseModel):
     checkpoint_id: Annotated[str, Field(description="1 to 128 characters; a random one if left out")] | None = None
     thread_id: Annotated[str, Field(description="the one of the path")] | None = None
     created_at: Annotated[str, Field(description="not kept: the service has a clock")] | None = None
+    parent_id: (
+        Annotated[str, Field(description="the checkpoint that this one goes on from; the thread's newest if left out")]
+        | None
+    ) = None
     state: dict[str, Any]
     metadata: Annotated[dict[str, Any], Field(description="at most 65,536 bytes as JSON")] | None = None
 
@@ -123,7 +127,7 @@ async def save(request: Request) -> Response:
         raise invalid("A checkpoint's id cannot be '.' or '..' here, as no path could name it.")
     threads = services_of(request).threads(tenant_of(request))
     checkpoint_id = uuid4().hex if new.checkpoint_id is None else new.checkpoint_id
-    prepared = await aside(request, threads.prepared, new.state, checkpoint_id, new.metadata)
+    prepared = await aside(request, threads.prepared, new.state, checkpoint_id, new.metadata, new.parent_id)
     return answer({"checkpoint_id": await threads.save_once(thread_id, prepared)})
 
 

@@ -26,6 +26,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from ..database.arguments import check_tenant
+from ..database.regular_files import read_regular
 from ..errors import ConfigError
 from .callers import Caller
 
@@ -41,6 +42,9 @@ LOOK_S = 1.0
 
 #: How often it is told that the file cannot be read, in seconds.
 TOLD_AGAIN_S = 60.0
+
+#: The largest file that is read.
+MAX_FILE_BYTES = 1 << 24
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -162,7 +166,7 @@ class Tokens:
             stamp = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
             if stamp == self._stamp:
                 return False
-            text = self.path.read_text(encoding="utf-8")
+            text = read_regular(self.path, MAX_FILE_BYTES, follow_links=True).decode("utf-8")
         except OSError as error:
             raise ConfigError(f"The file of tokens: {error.strerror or 'it cannot be read'}. {_ADVICE}") from None
         except UnicodeDecodeError:

@@ -17,6 +17,22 @@ SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, t.last_seq, %s, %s, %s, %s, %s
  WHERE t.tenant = %s AND t.thread_id = %s
 """
 
+# The same, as the child of the newest checkpoint; a lasting state follows the newest lasting one. The thread is locked,
+# so nobody else adds one meanwhile. The order names all of the primary key, so that MySQL walks along it backwards.
+INSERT_WHOLE_AFTER_NEWEST = """
+INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
+                           metadata, metadata_keys, pending_text, unindexed, oldest_at, created_at)
+SELECT t.tenant, t.thread_id, t.last_seq, %s,
+       (SELECT c.seq
+          FROM {checkpoints} c
+         WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.checkpoint_id IS NOT NULL
+           AND c.seq >= t.first_seq AND c.seq < t.last_seq AND (%s OR c.continues <> 2)
+         ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC LIMIT 1),
+       t.last_seq, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6)
+  FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id = %s
+"""
+
 # The same for a state that goes on from another. It is inserted only if its parent, whose text it may continue, and its
 # base are still there, and are the very rows that it was built on: a thread that was deleted and made anew may have
 # other rows at these seqs. If there is no base, IF gets a 0, and the parent stands in its place.
@@ -246,6 +262,12 @@ class CheckpointStatements(Statements):
     def insert_whole(self, tenant: str, thread_id: str, row: NewRow) -> Statement:
         """Insert a state that stands by itself."""
         return Statement(self._text(INSERT_WHOLE), (*row.params, tenant, thread_id))
+
+    def insert_whole_after_newest(self, tenant: str, thread_id: str, row: NewRow) -> Statement:
+        """The same, as the child of the newest checkpoint. A seq must have been taken."""
+        checkpoint_id, _, *values = row.params
+        text = self._text(INSERT_WHOLE_AFTER_NEWEST)
+        return Statement(text, (checkpoint_id, int(row.provisional), *values, tenant, thread_id))
 
     def insert_after(self, tenant: str, thread_id: str, row: NewRow, parent: RowKey, base: RowKey | None) -> Statement:
         """Insert a state that goes on from a parent and may build on a base; affects no row if one is gone."""

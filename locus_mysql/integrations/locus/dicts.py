@@ -15,7 +15,7 @@ from math import isinf
 from typing import Any, Self, TypeVar
 
 from ...checkpoints.coding.delta import Delta
-from ...checkpoints.new import NewCheckpoint
+from ...checkpoints.new import NewCheckpoint, ParentRule
 from ...checkpoints.rows import as_sql_time
 from ...checkpoints.searchable import joined
 from ...checkpoints.store import State, StoreOperations
@@ -77,18 +77,23 @@ class AgentDictOperations(StoreOperations):
             oldest_at=None if opened is None else as_sql_time(opened),
         )
 
-    def prepared(self, data: State, checkpoint_id: str, metadata: object = None) -> NewCheckpoint:
+    def prepared(
+        self, data: State, checkpoint_id: str, metadata: object = None, parent_id: str | None = None
+    ) -> NewCheckpoint:
         """What `save_once` saves, checked and encoded: what takes long of a large state. For any thread of Python's.
 
         Args:
             data: The state, a dict of what JSON can hold exactly.
             checkpoint_id: 1 to 128 characters.
             metadata: A dict of JSON values for queries, at most 65,536 bytes as JSON.
+            parent_id: The checkpoint that it goes on from; the thread's newest if None. What this process loaded does
+                not matter: the client may have asked another one.
 
         Raises:
             InvalidInput: The state cannot be stored exactly.
         """
-        new = replace(self.new(data, check_checkpoint_id(checkpoint_id), metadata), must_be_new=True)
+        parent = ParentRule.NEWEST if parent_id is None else check_checkpoint_id(parent_id)
+        new = replace(self.new(data, check_checkpoint_id(checkpoint_id), metadata), must_be_new=True, parent=parent)
         encoded = new.encode(None).state
         texts = (encoded.head, *(log.text for log in encoded.logs))
         if any(b"Infinity" in text for text in texts) and holds_infinity(data):
@@ -110,6 +115,7 @@ class AgentDictOperations(StoreOperations):
             The checkpoint's id.
 
         Raises:
+            ParentMissing: The thread has no checkpoint of the id that was named as the parent.
             InvalidInput: An argument cannot be stored exactly.
             StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
         """
@@ -152,9 +158,11 @@ class AgentDicts(AsyncStore[AgentDictOperations]):
     def __init__(self, operations: AgentDictOperations, database: Database) -> None:
         super().__init__(operations, database, owned=False)
 
-    def prepared(self, data: State, checkpoint_id: str, metadata: object = None) -> NewCheckpoint:
+    def prepared(
+        self, data: State, checkpoint_id: str, metadata: object = None, parent_id: str | None = None
+    ) -> NewCheckpoint:
         """See `AgentDictOperations.prepared`."""
-        return self._operations.prepared(data, checkpoint_id, metadata)
+        return self._operations.prepared(data, checkpoint_id, metadata, parent_id)
 
     @awaited(AgentDictOperations.save_once)
     def save_once(self) -> None: ...

@@ -45,6 +45,7 @@ CODES: dict[str, tuple[int, str]] = {
     "version_conflict": (409, "The item has another version than the write relied on."),
     "thread_exists": (409, "The thread to copy to has checkpoints already."),
     "checkpoint_exists": (409, "The id is another checkpoint's."),
+    "parent_missing": (409, "The thread has no checkpoint of the id that `parent_id` names; nothing was saved."),
     "conflict": (409, "Somebody else saved meanwhile; load again, then decide."),
     "turn_lost": (409, "The turn on the thread is over."),
     "thread_busy": (409, "Somebody else has the turn on the thread; try again later."),

@@ -15,7 +15,7 @@ from locus_mysql.checkpoints.coding.codec import encode
 from locus_mysql.checkpoints.conditions import NO_CHECKPOINT, Condition, expecting
 from locus_mysql.checkpoints.leases import Lease, check_turn
 from locus_mysql.checkpoints.memory import Snapshot
-from locus_mysql.checkpoints.new import Encoded, NewCheckpoint
+from locus_mysql.checkpoints.new import Encoded, NewCheckpoint, ParentRule
 from locus_mysql.checkpoints.operations import CheckpointOperations
 from locus_mysql.checkpoints.rows import rewritten
 from locus_mysql.config import MySQLConfig
@@ -29,7 +29,7 @@ from locus_mysql.dialect.checkpoints.saving import NewRow
 from locus_mysql.dialect.template import KEPT_S
 from locus_mysql.drivers.interface import Result
 from locus_mysql.engine.operation import Batch, Duplicate, Outdated, Results
-from locus_mysql.errors import Conflict, InvalidInput, ThreadExists, TurnLost, Unavailable
+from locus_mysql.errors import Conflict, InvalidInput, ParentMissing, ThreadExists, TurnLost, Unavailable
 
 KEY = ("tenant", "t")
 BIG = {"messages": ["x" * 500 for _ in range(20)]}
@@ -111,21 +111,29 @@ RETIRE = "retire_unnamed retire_unnamed_2"
 @pytest.mark.parametrize(
     ("options", "what", "sent"),
     [
-        ({}, new(BIG), "take_seq guard insert_whole delete_left_behind"),
-        ({}, new(BIG, "c"), f"take_seq guard settle_named unname insert_whole delete_left_behind {RETIRE}"),
-        ({}, new(BIG, "c", provisional=True), "take_seq guard insert_whole delete_left_behind"),
+        ({}, new(BIG), "take_seq guard insert_whole_after_newest delete_left_behind"),
+        (
+            {},
+            new(BIG, "c"),
+            f"take_seq guard settle_named unname insert_whole_after_newest delete_left_behind {RETIRE}",
+        ),
+        ({}, new(BIG, "c", provisional=True), "take_seq guard insert_whole_after_newest delete_left_behind"),
         (
             {"ttl_s": KEPT_S - 1},
             new(BIG),
-            "take_seq guard insert_whole settle_left_behind delete_left_behind",
+            "take_seq guard insert_whole_after_newest settle_left_behind delete_left_behind",
         ),
-        ({"ttl_s": KEPT_S}, new(BIG), "take_seq guard insert_whole delete_left_behind"),
+        ({"ttl_s": KEPT_S}, new(BIG), "take_seq guard insert_whole_after_newest delete_left_behind"),
         (
             {"keep_checkpoints": 3},
             new(BIG),
-            f"take_seq guard insert_whole delete_left_behind settle_older unname_older {RETIRE}",
+            f"take_seq guard insert_whole_after_newest delete_left_behind settle_older unname_older {RETIRE}",
         ),
-        ({"keep_checkpoints": 3}, new(BIG, provisional=True), "take_seq guard insert_whole delete_left_behind"),
+        (
+            {"keep_checkpoints": 3},
+            new(BIG, provisional=True),
+            "take_seq guard insert_whole_after_newest delete_left_behind",
+        ),
     ],
 )
 def test_a_first_save(options: dict[str, Any], what: NewCheckpoint, sent: str) -> None:
@@ -184,6 +192,42 @@ def test_a_state_that_stands_alone_is_looked_for_without_a_base() -> None:
     first = row_of(save(ops, new(BIG), seq=4))
     batch = save(ops, new({"a": 1}, "c"), seq=5)
     assert params(batch, "insert_after") == (*KEY, row_of(batch), (4, first.token), None)
+
+
+def test_what_follows_the_newest_checkpoint_is_sent_while_the_thread_has_the_version_that_is_known() -> None:
+    ops = operations()
+    first = row_of(save(ops, new(BIG), seq=4))
+    batch = save(ops, new(LONGER, must_be_new=True, checkpoint_id="c", parent=ParentRule.NEWEST), seq=5)
+    assert names(batch) == "take_seq_if_unchanged insert_next"
+    assert params(batch, "take_seq_if_unchanged")[-1] == first.token
+    moved = save(ops, new(BIG, "c", parent=ParentRule.NEWEST), seq=6)
+    assert names(moved) == f"take_seq_if_unchanged guard settle_named unname_for insert_after {RETIRE}"
+    assert params(moved, "take_seq_if_unchanged")[-1] == row_of(batch).token
+
+
+def test_a_save_that_is_never_fast_enough_follows_the_newest_without_building_on_it() -> None:
+    ops = operations()
+    save(ops, new(BIG), seq=4)
+    operation = ops.save(*KEY, new(LONGER, parent=ParentRule.NEWEST))
+    sent = names(next(operation))
+    for _ in range(100):
+        if "take_seq_if_unchanged" not in sent:
+            break
+        since = operation.throw(Outdated("somebody was faster"))
+        assert names(since) == "since"
+        newest = operation.send(answer(since, since=Result(rows=[])))
+        assert names(newest) == "newest"
+        damaged = [(b"v" * 16, 0, 5, b"t" * 16, b"damaged", *(None,) * 15)]
+        sent = names(operation.send(answer(newest, newest=Result(rows=damaged))))
+    assert sent == "take_seq guard insert_whole_after_newest delete_left_behind"
+
+
+def test_a_parent_that_is_named_is_looked_for_and_must_be_there() -> None:
+    operation = operations().save(*KEY, new(BIG, parent="p"))
+    looking = next(operation)
+    assert names(looking) == "named"
+    with pytest.raises(ParentMissing, match="'p'"):
+        operation.send(answer(looking, named=Result(rows=[])))
 
 
 def test_search_text_is_of_lasting_states_and_only_where_it_is_wanted() -> None:
@@ -306,7 +350,7 @@ def test_a_condition_is_checked_in_the_transaction(condition: Condition, sent: s
     ops = operations()
     operation = ops.save(*KEY, new(BIG), condition)
     batch = next(operation)
-    assert names(batch) == f"take_seq guard {sent} insert_whole delete_left_behind"
+    assert names(batch) == f"take_seq guard {sent} insert_whole_after_newest delete_left_behind"
     wanted = condition.lease.token if condition.lease else params_sent
     assert params(batch, sent) == (*KEY, wanted)
     done(operation, answer(batch))
@@ -518,7 +562,7 @@ def test_a_save_after_the_newest_was_deleted_is_of_a_whole_state() -> None:
     operation = ops.delete(*KEY, "c")
     done(operation, answer(next(operation), unname=Result(affected=1, last_insert_id=4)))
     assert ops.memory.snapshot(KEY).version is not None
-    assert names(save(ops, new(LONGER))) == "take_seq guard insert_whole delete_left_behind"
+    assert names(save(ops, new(LONGER))) == "take_seq guard insert_whole_after_newest delete_left_behind"
 
 
 def test_a_copy_is_one_transaction_that_is_recognised() -> None:
@@ -1203,7 +1247,8 @@ def test_the_names_are_those_of_statements() -> None:
     real: Any = CheckpointDialect()
     for group, methods in {
         "threads": "take_seq take_seq_of_live take_seq_if_unchanged lock lock_any lock_idle lock_unchanged guard drop",
-        "checkpoints": "insert_whole insert_after insert_next unname unname_for unname_older retire_unnamed delete_all",
+        "checkpoints": "insert_whole insert_whole_after_newest insert_after insert_next unname unname_for unname_older"
+        " retire_unnamed delete_all",
         "settled": "settle settle_either settle_named settle_older settle_rows settle_deleted find find_either",
         "turns": "fence newest_has_id newest_has_token whose acquire renew release keep_lease keep_lease_if_empty",
         "maintenance": "sweep copy_thread expired threads_before unname_before count_named read_thread put_row",

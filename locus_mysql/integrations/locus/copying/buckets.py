@@ -23,6 +23,7 @@ from locus.memory.backends.oci_bucket import OCIBucketBackend
 from locus.memory.backends.s3 import S3Backend
 
 from .checkpointers import CheckpointerSource, CheckpointerTarget, time_of
+from .paging import PageProgress
 from .sides import ASKED_AT_ONCE, Given, Listed, Unreadable
 
 #: A storage.
@@ -122,14 +123,16 @@ class Bucket:
 
     async def _stems(self, begin: str) -> AsyncGenerator[str, None]:
         """The stems of checkpoints whose names begin so, in their order."""
+        progress = PageProgress("The storage")
         more: str | None = None
         while True:
             names, more = await asyncio.to_thread(_page, self._backend, begin, more)
-            for name in names:
-                if name.endswith(_STATE) and not name.endswith(_ABOUT):
+            for name, new in zip(names, progress.new_of(names), strict=True):
+                if new and name.endswith(_STATE) and not name.endswith(_ABOUT):
                     yield name.removesuffix(_STATE)
             if more is None:
                 return
+            progress.check(more)
 
     def _parts(self, stem: str) -> tuple[str, str]:
         """The ids of the thread and of the checkpoint, as far as their names tell."""

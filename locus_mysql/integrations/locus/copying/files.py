@@ -3,6 +3,9 @@
 A thread is a folder and a checkpoint a file of JSON: ``checkpoint_id``, ``thread_id``, ``created_at``, ``state`` and
 ``metadata``, in this order (``locus.memory.backends.file`` of locus-sdk 3.0.1). In the names of both, all but letters,
 digits, ``-`` and ``_`` becomes ``_``. So threads may share a folder; each file says whose it is.
+
+Others may write into such a folder. So links are not followed, neither of folders nor of files, and only regular files
+are read, up to a size: a FIFO would be waited for and a device would never end.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from typing import Any
 from locus.memory.backends.file import FileCheckpointer
 
 from ....database.exact_json import decode_json
+from ....database.regular_files import open_regular, read_regular
 from ....errors import CorruptCheckpoint
 from .checkpointers import CheckpointerTarget, state_of, time_of, why_unreadable
 from .sides import ASKED_BYTES, Given, Listed, Tell, Unreadable
@@ -37,6 +41,11 @@ _FOLDERS_KEPT = 64
 
 #: Files that are read at a time.
 _FILES_AT_ONCE = 16
+
+#: The largest file that is read: MySQL takes no larger packet.
+MAX_FILE_BYTES = 1 << 30
+
+LINKED = "what folders hold that are links, as links are not followed"
 
 
 class FileSource:
@@ -106,7 +115,15 @@ class FileSource:
         """Nothing was opened."""
 
     def _folders(self) -> list[Path]:
-        return sorted(entry for entry in self.base.iterdir() if entry.is_dir())
+        """The folders of threads. Those that are links are left out, and counted as gaps."""
+        folders = []
+        for entry in sorted(self.base.iterdir()):
+            if entry.is_symlink():
+                if entry.is_dir():
+                    self.gaps.add(LINKED)
+            elif entry.is_dir():
+                folders.append(entry)
+        return folders
 
     async def _threads_in(self, folder: Path) -> dict[str, list[Listed]]:
         """The threads of a folder. What is in it is kept for a while, as it is asked for right afterwards."""
@@ -168,7 +185,7 @@ def give(thread_id: str, listed: Listed) -> Given | Unreadable | None:
     """What a file holds; None if it is gone."""
     path: Path = listed.place.path
     try:
-        content = decode_json(path.read_bytes())
+        content = decode_json(read_regular(path, MAX_FILE_BYTES))
         state = state_of(content["state"])
         metadata = content.get("metadata")
     except FileNotFoundError:
@@ -185,11 +202,11 @@ def give(thread_id: str, listed: Listed) -> Given | Unreadable | None:
 
 def _heads_in(folder: Path) -> Iterator[tuple[str, Listed]]:
     """Thread and checkpoint of each file. Of one that does not say, those that its names suggest."""
-    if not folder.is_dir():
+    if folder.is_symlink() or not folder.is_dir():
         return
     for path in folder.glob("*.json"):
         try:
-            size_bytes = path.stat().st_size
+            size_bytes = path.lstat().st_size
         except OSError:  # it went meanwhile
             continue
         content = _head_of(path)
@@ -207,12 +224,12 @@ def _heads_in(folder: Path) -> Iterator[tuple[str, Listed]]:
 def _head_of(path: Path) -> Mapping[str, Any]:
     """What a file says before its state; all that it says if that is not at its beginning."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             found = _HEAD.match(file.read(_HEAD_BYTES).decode(errors="replace"))
         if found:
             names = ("checkpoint_id", "thread_id", "created_at")
             return dict(zip(names, map(json.loads, found.groups()), strict=True))
-        content = decode_json(path.read_bytes())
+        content = decode_json(read_regular(path, MAX_FILE_BYTES))
     except (OSError, ValueError, CorruptCheckpoint):
         return {}
     return content if isinstance(content, dict) else {}

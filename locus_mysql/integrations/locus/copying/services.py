@@ -9,7 +9,9 @@ from urllib.parse import quote
 
 from locus.memory.backends.http import HTTPCheckpointer
 
+from ....errors import CorruptCheckpoint
 from .checkpointers import CheckpointerSource, cannot_list, time_of
+from .paging import PageProgress
 from .sides import Given, Listed, Unreadable
 
 #: Threads, or checkpoints, that are asked for at a time.
@@ -50,11 +52,8 @@ class HTTPSource(CheckpointerSource):
         """The ids of threads that match a glob."""
         if not self._tells:
             raise cannot_list(self.checkpointer)
-        seen: set[str] = set()
-        async for one in self._pages("/threads", "threads", pattern=pattern):
-            if one["thread_id"] not in seen:
-                seen.add(one["thread_id"])
-                yield one["thread_id"]
+        async for one in self._pages("/threads", "threads", "thread_id", pattern=pattern):
+            yield one["thread_id"]
 
     async def listed(self, thread_id: str) -> list[Listed]:
         """A thread's checkpoints, oldest first."""
@@ -63,7 +62,7 @@ class HTTPSource(CheckpointerSource):
         path = f"/threads/{quote(thread_id, safe='')}/history"
         newest_first = [
             Listed(one["checkpoint_id"], time_of(one["created_at"]), _Told(one["metadata"], one["parent_id"]))
-            async for one in self._pages(path, "checkpoints")
+            async for one in self._pages(path, "checkpoints", "checkpoint_id")
         ]
         return newest_first[::-1]
 
@@ -84,16 +83,30 @@ class HTTPSource(CheckpointerSource):
             knows_parent=True,
         )
 
-    async def _pages(self, path: str, name: str, **query: str) -> AsyncGenerator[dict[str, Any], None]:
-        """What a list holds, page by page."""
+    async def _pages(self, path: str, name: str, key: str, **query: str) -> AsyncGenerator[dict[str, Any], None]:
+        """What a list holds, page by page, each entry once.
+
+        Args:
+            path: The list's.
+            name: What its entries are called in an answer.
+            key: The field that tells one entry from another.
+            query: Further parts of the query.
+
+        Raises:
+            CorruptCheckpoint: The list never ends, or is no list.
+        """
+        progress = PageProgress(f"The list at {path}")
         cursor: str | None = None
         while True:
             answer = await self._ask(path, **query, limit=_PAGE, **({} if cursor is None else {"cursor": cursor}))
-            for one in (answer or {}).get(name, ()):
-                yield one
+            entries = _entries(answer, name, key, path)
+            for one, new in zip(entries, progress.new_of([one[key] for one in entries]), strict=True):
+                if new:
+                    yield one
             cursor = (answer or {}).get("cursor")
             if cursor is None:
                 return
+            progress.check(str(cursor))
 
     async def _ask(self, path: str, **query: Any) -> Any:
         """The answer as JSON; None if there is no such thing."""
@@ -103,3 +116,15 @@ class HTTPSource(CheckpointerSource):
             return None
         response.raise_for_status()
         return response.json()
+
+
+def _entries(answer: Any, name: str, key: str, path: str) -> list[dict[str, Any]]:
+    """The entries of a page; none if there is no such list."""
+    if answer is None:
+        return []
+    entries = answer.get(name) if isinstance(answer, dict) else None
+    if not isinstance(entries, list) or not all(
+        isinstance(one, dict) and isinstance(one.get(key), str) for one in entries
+    ):
+        raise CorruptCheckpoint(f"The service answers {path} with something else than a list of {name}.")
+    return entries
