@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from ci.local_server import LocalServer
 from locus_mysql import SyncMySQLCheckpointSaver
-from locus_mysql.development.local_server import LocalServer
 
 from ..conftest import ONE_OF_EACH, AnyStore, MakeConfig
 from ..lost_tail import Moment, Tables
