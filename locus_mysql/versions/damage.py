@@ -7,7 +7,7 @@ from types import TracebackType
 from ..errors import CorruptCheckpoint
 
 
-class naming_checkpoint:  # noqa: N801 - used like a function; a generator would take three times as long
+class naming_checkpoint:
     """A context that adds the names of thread and checkpoint to an error about damaged rows.
 
     Args:
