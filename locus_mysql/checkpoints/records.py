@@ -8,6 +8,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any, TypedDict, cast
 
+from ..database.answers import decodes_rows
 from ..database.exact_json import decode_json
 from ..drivers.interface import Row
 from ..errors import CorruptCheckpoint
@@ -65,6 +66,7 @@ class Health(TypedDict):
     server_time: datetime
 
 
+@decodes_rows
 def checkpoint_info(row: Row) -> CheckpointInfo:
     """Made from a row of thread, id, metadata and time.
 
@@ -81,6 +83,7 @@ def checkpoint_info(row: Row) -> CheckpointInfo:
     )
 
 
+@decodes_rows
 def history_entry(thread_id: str, row: Row) -> HistoryEntry:
     """Made from a row of id, parent's id, time, bytes and metadata. Raises as `checkpoint_info` does."""
     checkpoint_id, parent_id, created_at, size, metadata = row
@@ -93,11 +96,13 @@ def history_entry(thread_id: str, row: Row) -> HistoryEntry:
     )
 
 
+@decodes_rows
 def checkpoints_of(rows: Sequence[Row]) -> list[list[Row]]:
     """The rows of a statement that loads several checkpoints, grouped by checkpoint."""
     return [list(group) for _, group in groupby(rows, key=lambda row: (row[0], row[1]))]
 
 
+@decodes_rows
 def state_of(rows: Sequence[Row]) -> tuple[CheckpointInfo, dict[str, Any]]:
     """A checkpoint with its state, from its rows.
 

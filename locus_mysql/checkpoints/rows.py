@@ -7,9 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias, cast
 
+from ..database.answers import decodes_rows
+from ..dialect.checkpoints.loading import rows_of
 from ..dialect.checkpoints.maintenance import PlacedRow
 from ..dialect.checkpoints.saving import NewRow
 from ..drivers.interface import Row
+from ..errors import CorruptCheckpoint
 from .coding.codec import EncodedState
 from .coding.delta import Delta, Held, Lineage, NotHeld, StoredRow, assemble, encode_delta, extend
 from .coding.digests import hash_logs
@@ -19,13 +22,24 @@ from .new import NewCheckpoint
 Change: TypeAlias = Callable[[str, bytes], NewCheckpoint]
 
 
+@decodes_rows
 def assemble_rows(
     rows: Sequence[Sequence[Any]], thread_id: str, held: Held | None = None
 ) -> tuple[EncodedState, Lineage]:
     """A state and its lineage, from rows that begin with seq, token and payload, newest first. See `delta.assemble`."""
-    return assemble([StoredRow(row[0], row[1], row[2]) for row in rows], thread_id, held)
+    try:
+        return assemble([StoredRow(row[0], row[1], row[2]) for row in rows], thread_id, held)
+    except NotHeld:
+        if held is not None:
+            raise
+        raise CorruptCheckpoint(f"A checkpoint row of thread {thread_id!r} came without its payload.") from None
 
 
+#: The rows in what a statement that loads a checkpoint has found.
+chain_rows = decodes_rows(rows_of)
+
+
+@decodes_rows
 def rows_since(found: Sequence[Sequence[Any]], held: Held) -> list[StoredRow]:
     """The rows of the newest checkpoint, newest first, without payloads from where a state is held that it builds on.
 

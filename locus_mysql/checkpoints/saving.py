@@ -11,7 +11,6 @@ from uuid import uuid4
 from ..database.arguments import check_checkpoint_id, check_limit, check_thread_id, encode_metadata
 from ..database.stats import STATES
 from ..dialect import Statement
-from ..dialect.checkpoints.loading import rows_of
 from ..dialect.checkpoints.saving import NewRow
 from ..dialect.template import KEPT_S
 from ..drivers.interface import Row
@@ -30,12 +29,12 @@ from ..errors import (
 from .basis import Basis, newest, remembered
 from .cleaning import CleaningOperations
 from .coding.codec import EncodedState
-from .coding.delta import Delta, Held, Lineage, NotHeld, StoredRow, assemble, encode_delta, extend, rows_needed
+from .coding.delta import Delta, Held, Lineage, NotHeld, assemble, encode_delta, extend, rows_needed
 from .coding.digests import HashedLogs, hash_logs
 from .conditions import NO_CHECKPOINT, NOTHING_EXPECTED, Condition
 from .memory import KeptState, Snapshot, ThreadKey
 from .new import NewCheckpoint, ParentRule
-from .rows import assemble_rows, row_of, rows_since
+from .rows import assemble_rows, chain_rows, row_of, rows_since
 
 #: A checkpoint's state and the token of its row.
 LoadedRow: TypeAlias = tuple[EncodedState, bytes]
@@ -306,7 +305,7 @@ class SavingOperations(CleaningOperations):
     def _named_rows(self, tenant: str, thread_id: str, checkpoint_id: str) -> Operation[Sequence[Row]]:
         """A checkpoint's row and those it builds on; none if it is not there."""
         (found,) = yield Batch.of(self.sql.loading.named(tenant, thread_id, check_checkpoint_id(checkpoint_id)))
-        rows: Sequence[Row] | None = rows_of(found.rows[0]) if found.rows else ()
+        rows: Sequence[Row] | None = chain_rows(found.rows[0]) if found.rows else ()
         return (yield from self._read_all(tenant, thread_id, checkpoint_id)) if rows is None else rows
 
     def newest_token(self, tenant: str, thread_id: str) -> Operation[bytes | None]:
@@ -317,7 +316,7 @@ class SavingOperations(CleaningOperations):
     def _load_newest(self, tenant: str, thread_id: str, before: Snapshot) -> Operation[LoadedRow | None]:
         """The newest state, whatever this process knows of the thread."""
         (found,) = yield Batch.of(self.sql.loading.newest(tenant, thread_id))
-        rows: Sequence[Row] | None = rows_of(found.rows[0]) if found.rows else ()
+        rows: Sequence[Row] | None = chain_rows(found.rows[0]) if found.rows else ()
         if rows is None:
             rows = yield from self._read_all(tenant, thread_id, None)
         if not rows:
@@ -355,11 +354,11 @@ class SavingOperations(CleaningOperations):
         rows = rows_needed(lineage)
         seqs = [ancestor.seq for ancestor in rows]
         (found,) = yield Batch.of(self.sql.loading.rows(tenant, thread_id, version, seqs))
-        if len(found.rows) < len(seqs):
+        if len(found.rows) != len(seqs):
             return None
         payloads = [cast(bytes, row[0]) for row in found.rows]
-        stored = [StoredRow(row.seq, row.token, payload) for row, payload in zip(rows, payloads, strict=True)]
-        state, _ = assemble(stored, thread_id)
+        stored = [(row.seq, row.token, payload) for row, payload in zip(rows, payloads, strict=True)]
+        state, _ = assemble_rows(stored, thread_id)
         self._remember_newest(tenant, thread_id, before, state, lineage, version)
         return state, lineage[0].token
 

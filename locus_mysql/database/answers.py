@@ -1,15 +1,17 @@
-"""Rows of an answer with names and types: `typed_row`."""
+"""Rows of an answer: as named tuples of certain types (`typed_row`), and decoded with one error (`decodes_rows`)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, wraps
 from types import UnionType
-from typing import Any, TypeVar, cast, get_args, get_type_hints
+from typing import Any, ParamSpec, TypeVar, cast, get_args, get_type_hints
 
 from ..drivers.interface import Row
-from ..errors import CorruptCheckpoint
+from ..errors import CorruptCheckpoint, LocusMySQLError
 
+P = ParamSpec("P")
+T = TypeVar("T")
 R = TypeVar("R", bound=tuple[Any, ...])
 
 
@@ -33,6 +35,33 @@ def typed_row(kind: type[R], row: Row) -> R:
             made: R = cast(Any, kind)(*row)
             return made
     raise _unfitting(len(types), row)
+
+
+def decodes_rows(decode: Callable[P, T]) -> Callable[P, T]:
+    """Make of a function that decodes rows one that raises a clear error for rows of another shape.
+
+    Only for functions that do nothing else: of any other, an error may have another cause.
+
+    Args:
+        decode: Is given rows, and raises what Python raises for too few columns, or NULL where there is none.
+
+    Raises:
+        CorruptCheckpoint: The rows are not those of the statement.
+    """
+
+    @wraps(decode)
+    def decoded(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return decode(*args, **kwargs)
+        except LocusMySQLError:
+            raise
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise CorruptCheckpoint(
+                "The server's answer does not fit the question: columns are missing or NULL, or of another type. Look "
+                "for a proxy that changes or mixes up answers, and for rows changed by hand."
+            ) from error
+
+    return decoded
 
 
 def check_columns(rows: Sequence[Row], columns: int) -> None:

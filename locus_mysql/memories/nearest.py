@@ -8,6 +8,7 @@ from itertools import chain, islice
 from math import ceil, isnan
 from typing import cast
 
+from ..database.answers import decodes_rows
 from ..database.damage import readable
 from ..database.stats import CODES
 from ..dialect import Statement
@@ -326,6 +327,7 @@ class NearestOperations:
         self._cache.has_grown()
 
 
+@decodes_rows
 def _coded(rows: Iterable[Row]) -> list[tuple[VectorKey, bytes]]:
     """Keys and codes, but for codes that somebody took away by hand."""
     return [

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar, cast
 
 from ..config import MySQLConfig
+from ..database.answers import decodes_rows
 from ..database.damage import readable
 from ..database.words import parts_of
 from ..dialect.memories.dialect import MemoryDialect
@@ -152,6 +153,7 @@ def _key_of(path: bytes, key: bytes) -> str:
         raise unreadable(path, key) from None
 
 
+@decodes_rows
 def _labels_of(path: bytes) -> Namespace:
     try:
         return labels_of(path)

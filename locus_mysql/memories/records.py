@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, cast
 
+from ..database.answers import decodes_rows
 from ..drivers.interface import Row
 from ..errors import CorruptCheckpoint
 from .namespaces import labels_of
@@ -67,6 +68,7 @@ class Hits(list[MemoryHit]):
         self.exact = exact
 
 
+@decodes_rows
 def item_of(row: Row) -> MemoryItem:
     """The item of a row.
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, cast
 
+from ..database.answers import decodes_rows
 from ..dialect import Statement
 from ..dialect.working.dialect import WorkingDialect
 from ..dialect.working.entries import EntryRow
@@ -74,6 +75,7 @@ class Reading:
     statement: Statement
     answer: Callable[[Sequence[Row]], object]
 
+    @decodes_rows
     def told(self, rows: Sequence[Row]) -> tuple[object, int, int | None]:
         """The result, and the session's stamp and time to live; of one that has expired, as if it were not there."""
         if not rows:

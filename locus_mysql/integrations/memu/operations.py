@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar, cast
 from pydantic import BaseModel
 
 from ...config import MySQLConfig
+from ...database.answers import decodes_rows
 from ...database.arguments import check_text
 from ...dialect import Schema, Statement
 from ...dialect.memu.conditions import Condition, equals
@@ -167,6 +168,7 @@ class RecordOperations(Generic[R]):
             doomed = {id: record for id, record in doomed.items() if id in there}
         return doomed
 
+    @decodes_rows
     def read(self, row: Row) -> R:
         """A record of a row."""
         values: dict[str, Any] = dict(zip(self.store.sql.columns[self.role], row, strict=True))
