@@ -105,7 +105,7 @@ class NearestOperations:
             hits, complete, blind = yield from self._cold(*cold)
             if complete:
                 return Hits(hits)
-            loads = loads or (known is None and blind)
+            loads = loads or (known is None and (blind or bool(condition.checks)))
         self.counters.look_up(CODES, hit=known is not None)
         if loads:
             known = yield from self._load(tenant, where, len(query.values), keep=True, must=exact)
@@ -153,7 +153,7 @@ class NearestOperations:
         if not some:
             return [], complete, blind
         first = some if condition.sql else some[: _needed(some, wanted)]
-        compared = _Compared(query, min_score)
+        compared = _Compared(query, condition, min_score)
         vectors = compared.ask_vectors(self.sql, tenant, [one.key for one in first])
         likely = [one.key[:2] for one in (first if condition.sql else first[: _likely(wanted)])]
         items = compared.ask_items(self.sql, tenant, likely, condition)
@@ -190,7 +190,7 @@ class NearestOperations:
                 lacking = known.table.lacking(max(LACKING_AT_ONCE + 1, READ_BYTES // (4 * known.table.dims)))
             candidates = chain(some[len(first) :], candidates)
             since = writes if len(writes) <= NAMESPACES_ASKED else {}
-            compared = _Compared(query, min_score)
+            compared = _Compared(query, condition, min_score)
             compared.compare(held)
             unknown = dict.fromkeys(one.key for one in first if one.key not in held)
             spans = _spans_of(lacking) if len(lacking) > LACKING_AT_ONCE else []
@@ -403,12 +403,14 @@ class _Compared:
 
     Args:
         query: The embedding asked for.
+        condition: What the items must fulfil.
         least: Leave out lower scores.
     """
 
-    def __init__(self, query: Query, least: float | None) -> None:
+    def __init__(self, query: Query, condition: Condition, least: float | None) -> None:
         self.rows: dict[ItemKey, Row] = {}
         self._query = query
+        self._condition = condition
         self._least = least
         self._scores: dict[ItemKey, float] = {}
         self._asked: set[ItemKey] = set()
@@ -435,7 +437,9 @@ class _Compared:
         """What was answered."""
         self._take_scores([row for result in vectors for row in result.rows])
         for result in items:
-            self.rows.update({(cast(bytes, row[0]), cast(bytes, row[1])): row for row in result.rows})
+            for row in result.rows:
+                if not self._condition.checks or self._condition.admits(cast(str, row[2]), cast("str | None", row[3])):
+                    self.rows[cast(bytes, row[0]), cast(bytes, row[1])] = row
 
     def _take_scores(self, rows: Sequence[Row]) -> None:
         for key, score in _best_of_items(self._query, rows).items() if rows else ():

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias, TypeVar, cast
 
 from ..config import MySQLConfig
 from ..database.answers import decodes_rows
 from ..database.damage import readable
 from ..database.words import parts_of
+from ..dialect import Statement
 from ..dialect.memories.dialect import MemoryDialect
 from ..dialect.memories.filters import Condition, of_json
 from ..dialect.memories.ranges import Range
+from ..drivers.interface import Row
 from ..engine.logs import DAMAGE
 from ..engine.operation import Batch, Operation, Outdated
 from ..errors import CorruptCheckpoint, InvalidInput
@@ -27,7 +30,7 @@ Guard: TypeAlias = Callable[[Condition], Condition]
 #: A search indexes at most so many texts first.
 PENDING_LIMIT = 100_000
 
-#: Namespaces are listed in pages of so many.
+#: Namespaces, and items that must be checked here, are listed in pages of so many.
 _PAGE = 1_000
 
 
@@ -70,8 +73,8 @@ class ReadingOperations:
 
     def newest(self, tenant: str, where: Range, condition: Condition, limit: int, offset: int) -> Operation[Hits]:
         """Items, most recently written first. One round trip."""
-        (found,) = yield Batch.of(self.sql.reading.list(tenant, where, condition, limit, offset))
-        return Hits(MemoryHit(item, None) for item in readable(item_of, found.rows))
+        rows = yield from _admitted(partial(self.sql.reading.list, tenant, where, condition), condition, limit, offset)
+        return Hits(MemoryHit(item, None) for item in readable(item_of, rows))
 
     def words(
         self, tenant: str, where: Range, condition: Condition, query: str, limit: int, offset: int = 0
@@ -87,6 +90,12 @@ class ReadingOperations:
         if not parts:
             return Hits()
         find = self.sql.reading.words(tenant, where, condition, query, parts, limit, offset)
+        if condition.checks:
+            if self.config.reads != "inspect":
+                yield Batch.of(self.sql.writing.index_pending(PENDING_LIMIT))
+            finding = partial(self.sql.reading.words, tenant, where, condition, query, parts)
+            rows = yield from _admitted(finding, condition, limit, offset)
+            return Hits(MemoryHit(item_of(row), float(cast(float, row[8]))) for row in rows)
         if self.config.reads == "inspect":  # what has been indexed by others is found
             (found,) = yield Batch.of(find)
         else:
@@ -142,8 +151,36 @@ class ReadingOperations:
             return (yield from asking(of_json))
 
     def _count(self, tenant: str, where: Range, condition: Condition) -> Operation[int]:
+        if condition.checks:
+            listing = partial(self.sql.reading.list, tenant, where, condition)
+            return len((yield from _admitted(listing, condition, None, 0)))
         (found,) = yield Batch.query(self.sql.reading.count(tenant, where, condition))
         return cast(int, found.rows[0][0])
+
+
+def _admitted(
+    page: Callable[[int, int], Statement], condition: Condition, limit: int | None, offset: int
+) -> Operation[Sequence[Row]]:
+    """Rows that fulfil a condition. One round trip, or one for each 1,000 that the server can only narrow.
+
+    Args:
+        page: The statement for a limit and an offset.
+        condition: What the rows must fulfil.
+        limit: At most so many; None for all.
+        offset: So many are passed over.
+    """
+    if not condition.checks:
+        (found,) = yield Batch.of(page(cast(int, limit), offset))
+        return found.rows
+    rows: list[Row] = []
+    start = 0
+    while limit is None or len(rows) < offset + limit:
+        (found,) = yield Batch.of(page(_PAGE, start))
+        rows += [row for row in found.rows if condition.admits(cast(str, row[2]), cast("str | None", row[3]))]
+        start += _PAGE
+        if len(found.rows) < _PAGE:
+            break
+    return rows[offset:] if limit is None else rows[offset : offset + limit]
 
 
 def _key_of(path: bytes, key: bytes) -> str:

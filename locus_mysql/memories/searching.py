@@ -50,7 +50,7 @@ class Asked:
         """
         one = condition_of(self.filter, "i.value")
         other = condition_of(self.metadata_filter, "COALESCE(i.metadata, '{}')")
-        return Condition(one.sql + other.sql, one.params + other.params)
+        return Condition(one.sql + other.sql, one.params + other.params, one.checks + other.checks)
 
     def checked(self, *, embeds: bool) -> Asked:
         """The same, with its way decided: None if nothing is asked but fields.

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...errors import InvalidInput
 from ..statement import Param
+from .wide_numbers import fulfils, is_wide, widened
 
 #: MySQL refuses JSON nested more deeply than 100; a filter is left some room.
 DEPTH_LIMIT = 50
@@ -36,10 +37,19 @@ class Condition:
     Args:
         sql: Begins with AND; empty if there is none.
         params: Its parameters.
+        checks: Filters that the server can only narrow, each with whether it is of the metadata; see `admits`.
     """
 
     sql: str = ""
     params: tuple[Param, ...] = ()
+    checks: tuple[tuple[bool, Mapping[str, Any]], ...] = ()
+
+    def admits(self, value: str, metadata: str | None) -> bool:
+        """Whether an item of the server's fulfils the checks as well; one that is no JSON is left to its reader."""
+        try:
+            return all(fulfils(json.loads((metadata or "{}") if of else value), filter) for of, filter in self.checks)
+        except ValueError:
+            return True
 
 
 def condition_of(filter: Mapping[str, Any] | None, column: str) -> Condition:
@@ -55,6 +65,14 @@ def condition_of(filter: Mapping[str, Any] | None, column: str) -> Condition:
     """
     if not filter:
         return Condition()
+    condition = _narrowing(filter, column)
+    if not is_wide(filter):
+        return condition
+    wider = _narrowing(widened(filter), column)
+    return Condition(wider.sql or "\n   AND TRUE", wider.params, (("metadata" in column, filter),))
+
+
+def _narrowing(filter: Mapping[str, Any], column: str) -> Condition:
     parts: list[str] = []
     params: list[Param] = []
     _conditions(filter, column, "$", parts, params, 0)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 from locus.memory.manager import LLMMemoryManager, Memory, MemoryType
-from locus.memory.store import BaseStore, StoreItem
+from locus.memory.store import BaseStore, StoreCapabilityError, StoreItem
 from locus.multiagent.graph import END, StateGraph
 from locus.rag.embeddings.base import BaseEmbedding, EmbeddingConfig, EmbeddingResult
 
@@ -222,3 +222,16 @@ async def test_a_graph_is_compiled_with_the_store(make_config: MakeConfig) -> No
         result = await graph.compile(store=store).execute({"said": "I like green tea"})
         assert result.success
         assert result.final_state["found"] == ["I like green tea"]
+
+
+async def test_without_dimensions_embeddings_are_refused_as_the_contract_says(make_config: MakeConfig) -> None:
+    async with MySQLMemory(make_config()) as memory:
+        assert not memory.capabilities.semantic_search
+        for refused in (
+            memory.put_with_embedding(ADA, "k", 1, [1.0, 0.0]),
+            memory.search_by_embedding(ADA, [1.0, 0.0]),
+        ):
+            with pytest.raises(StoreCapabilityError, match="does not support 'semantic_search'") as raised:
+                await refused
+            assert (raised.value.capability, raised.value.store_class) == ("semantic_search", "MySQLMemory")
+            assert isinstance(raised.value, InvalidInput)

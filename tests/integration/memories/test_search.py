@@ -137,6 +137,52 @@ async def test_filters_compare_as_json_does(memories: Any) -> None:
         assert await memories.count(HERE, filter=filter) == len(expected)
 
 
+NUMBERS: list[Any] = [
+    *(0, -0.0, 1, 1.0, 1e0, True, -1, 0.1, 1e-320, 2**53, 2**53 + 1, 2.0**53, 2**63 - 1, 2**63, 2.0**63, 2**63 + 1),
+    *(-(2**63), -(2**63) - 1, -(2.0**63), 2**64 - 1, 2**64, 2**64 + 1, 2.0**64, 2**64 + 4096, 10**19, 1e19),
+    *(10**20, 1e20, 10**20 + 1, 10**300, 1e300, 10**300 + 1, 1e308, 2**1000, "1", "18446744073709551616", None),
+]
+
+
+async def test_numbers_beyond_64_bits_are_compared_exactly(memories: Any) -> None:
+    """By fields, counted, by pages, by word and by meaning; MySQL's JSON would take them for floats."""
+    puts = [Put(HERE, f"{n:02}", {"n": number, "t": "tea"}, embedding=[1, n, 0]) for n, number in enumerate(NUMBERS)]
+    await memories.put_batch(puts)
+    for number in NUMBERS:
+        orderings = () if number is None or isinstance(number, bool) else ("$gt", "$gte", "$lt", "$lte")
+        for operator in ("$eq", "$ne", *orderings):
+            filter = {"n": {operator: number}}
+            expected = [f"{n:02}" for n, value in enumerate(NUMBERS) if fulfils({"n": value}, filter)]
+            found = await memories.search(HERE, filter=filter, limit=100)
+            assert [hit.item.key for hit in found] == expected, filter
+    for filter in (
+        {"n": 2**64},
+        {"n": {"$in": [2**64 + 1, 1, None]}},
+        {"n": {"$ne": 2.0**64, "$gt": 10**18, "$exists": True}},
+        {"n": {"$gte": 2**64, "$lt": 10**20 + 1}, "t": "tea"},
+    ):
+        expected = [f"{n:02}" for n, value in enumerate(NUMBERS) if fulfils({"n": value, "t": "tea"}, filter)]
+        assert await memories.count(HERE, filter=filter) == len(expected), filter
+        for asked in ({}, {"query": "tea"}, {"embedding": [1, 0, 0]}, {"query": "tea", "embedding": [1, 0, 0]}):
+            pages = [await memories.search(HERE, filter=filter, limit=3, offset=n, **asked) for n in range(0, 40, 3)]
+            assert [hit.item.key for hits in pages for hit in hits] == expected, (filter, asked)
+
+
+async def test_numbers_beyond_64_bits_are_compared_exactly_within_values_and_metadata(memories: Any) -> None:
+    for n in range(3):
+        value = {"a": {"b": 2**64 + n}, "c": [1, {"d": 2**64 + n}]}
+        await memories.put(HERE, str(n), value, metadata={"m": 2**64 + n}, embedding=[1, n, 0])
+    for n in range(3):
+        for asked in (
+            {"filter": {"a": {"b": 2**64 + n}}},
+            {"filter": {"a": {"$eq": {"b": 2**64 + n}}}},
+            {"filter": {"c": [1, {"d": 2**64 + n}]}},
+            {"metadata_filter": {"m": 2**64 + n}},
+            {"metadata_filter": {"m": 2**64 + n}, "filter": {"a": {"b": {"$gte": 2**64 + n}}}},
+        ):
+            assert [hit.item.key for hit in await memories.search(HERE, **asked)] == [str(n)], asked
+
+
 async def test_metadata_is_filtered_by_itself(memories: Any) -> None:
     await memories.put(HERE, "a", {"n": 1}, metadata={"n": 2})
     await memories.put(HERE, "b", {"n": 2})

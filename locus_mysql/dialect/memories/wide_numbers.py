@@ -1,0 +1,112 @@
+"""Filters with numbers beyond 64 bits, which MySQL's JSON holds as floats: what it is asked instead, and the check.
+
+The server gives all items that may fulfil such a filter, and the check, which reads the JSON text as Python does, drops
+those that do not. Filters without such numbers need none: MySQL compares them exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+#: From here on MySQL compares whole numbers as floats with floats.
+WIDE = 2**63
+
+#: How far, relatively, a number is searched around.
+_MARGIN = 1e-9
+
+_ORDERINGS = ("$gt", "$gte", "$lt", "$lte")
+
+
+def is_wide(value: Any) -> bool:
+    """Whether there is a number beyond 64 bits in a part of a filter."""
+    if isinstance(value, Mapping):
+        return any(map(is_wide, value.values()))
+    if isinstance(value, list | tuple | set | frozenset):
+        return any(map(is_wide, value))
+    return isinstance(value, int | float) and abs(value) >= WIDE
+
+
+def widened(filter: Mapping[str, Any]) -> dict[str, Any]:
+    """A filter without such numbers that all fulfil who fulfil this one; it has been checked already."""
+    wider: dict[str, Any] = {}
+    for name, wanted in filter.items():
+        if not is_wide(wanted):
+            wider[name] = wanted
+        elif not isinstance(wanted, Mapping):
+            wider[name] = _around("$eq", wanted)
+        elif _has_operators(wanted):
+            wider[name] = {operator: operand for operator, operand in wanted.items() if not is_wide(operand)}
+            for operator, operand in wanted.items():
+                if is_wide(operand):
+                    for bound, number in _around(operator, operand).items():
+                        wider[name].setdefault(bound, number)
+        else:
+            wider[name] = widened(wanted)
+        if not wider[name] and wanted:
+            del wider[name]
+    return wider
+
+
+def fulfils(value: Any, filter: Mapping[str, Any]) -> bool:
+    """Whether a JSON value fulfils a filter."""
+    for name, wanted in filter.items():
+        there = isinstance(value, dict) and name in value
+        field = value[name] if there else None
+        if not isinstance(wanted, Mapping):
+            holds = _same(field, wanted)
+        elif not wanted:
+            holds = isinstance(field, dict)
+        elif _has_operators(wanted):
+            holds = all(_holds(field, there, operator, operand) for operator, operand in wanted.items())
+        else:
+            holds = fulfils(field, wanted)
+        if not holds:
+            return False
+    return True
+
+
+def _has_operators(wanted: Mapping[str, Any]) -> bool:
+    return any(isinstance(key, str) and key.startswith("$") for key in wanted)
+
+
+def _around(operator: str, operand: Any) -> dict[str, float]:
+    """Bounds that all numbers are between that an operator may find; none if it finds more than numbers."""
+    if operator not in ("$eq", *_ORDERINGS) or not isinstance(operand, int | float):
+        return {}
+    number = float(operand)
+    low, high = number - abs(number) * _MARGIN, number + abs(number) * _MARGIN
+    bounds = {}
+    if operator not in ("$lt", "$lte") and math.isfinite(low):
+        bounds["$gte"] = low
+    if operator not in ("$gt", "$gte") and math.isfinite(high):
+        bounds["$lte"] = high
+    return bounds
+
+
+def _holds(field: Any, there: bool, operator: str, operand: Any) -> bool:
+    if operator == "$exists":
+        return there is operand
+    if operator == "$eq":
+        return _same(field, operand)
+    if operator == "$ne":
+        return not _same(field, operand)
+    if operator == "$in":
+        return any(_same(field, one) for one in operand)
+    if isinstance(field, bool) or not isinstance(field, str if isinstance(operand, str) else int | float):
+        return False
+    if operator in ("$gt", "$gte"):
+        return bool(field > operand or (operator == "$gte" and field == operand))
+    return bool(field < operand or (operator == "$lte" and field == operand))
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two values are the same JSON: 1 and 1.0 are, 1 and true are not."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
+    return bool(one == other)
