@@ -35,7 +35,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> Never:
         """End the process with 2."""
-        super().error(re.sub(r"//.*@", "//***@", message, flags=re.DOTALL))
+        bare = re.sub(r"//.*@", "//***@", message, flags=re.DOTALL)
+        super().error(re.sub(r"(//[^\s?]*)\?\S*", r"\1?***", bare))  # an option of a DSN may be a password
 
 
 def add_connection(parser: argparse.ArgumentParser, purpose: str = "") -> None:

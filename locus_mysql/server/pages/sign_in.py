@@ -24,6 +24,7 @@ from ...errors import ConfigError
 from ..callers import Caller
 from ..problems import Problem, invalid
 from ..tokens import Tokens, digest_of
+from .ended_sign_ins import EndedSignIns
 from .rendering import Links, page
 
 COOKIE = "locus_mysql_inspector"
@@ -73,8 +74,7 @@ class SignIns:
         self.tokens = tokens
         self.anyone = anyone
         self._key = key or secrets.token_bytes(KEY_BYTES)
-        #: Sign-ins that were ended by hand in this process, and when each would have ended.
-        self._ended: dict[str, int] = {}
+        self._ended = EndedSignIns()
 
     def begin(self, secret: str) -> str | None:
         """The cookie for a token; None if it is nobody's."""
@@ -98,9 +98,7 @@ class SignIns:
         """From now on it is nobody's."""
         found = self.read(cookie)
         if found is not None:
-            now = time.time()
-            self._ended = {nonce: ends_at for nonce, ends_at in self._ended.items() if ends_at > now}
-            self._ended[found.nonce] = found.ends_at
+            self._ended.add(found.nonce, found.ends_at)
 
     def authenticate(self, request: Request) -> Caller:
         """Who sent a request, by its cookie.

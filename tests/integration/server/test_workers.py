@@ -7,6 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -16,8 +19,11 @@ from locus_mysql.commands import main as cli
 from locus_mysql.server.tokens import new_token
 
 from ..conftest import MakeConfig
+from ..connecting import connect
+from ..soundness import assert_sound
 from ..test_cli import dsn_of
 from .raw import RawClient
+from .test_pages import Page
 from .test_serve import PATIENCE_S, Service, dsn, refuses, serving_at, until
 
 pytestmark = pytest.mark.kept_tables("agents")
@@ -104,6 +110,55 @@ def test_no_worker_outlives_who_began_it(dsn: str) -> None:
         assert refuses(service.url)
 
 
+def test_nothing_acknowledged_is_lost_while_workers_are_killed_under_six_writers(make_config: MakeConfig) -> None:
+    """Each writer repeats what got no answer; a worker is killed after every eighth answer."""
+    config = make_config(driver="pymysql")
+    acknowledged: list[tuple[str, str]] = []
+    kills = threading.Semaphore(0)
+    anew = httpx.Limits(max_keepalive_connections=0)
+
+    with serving_at(dsn_of(config), "--workers", "3") as service:
+
+        def save(thread_id: str, at: int) -> None:
+            body = {"checkpoint_id": f"c{at}", "state": {"messages": [{"role": "user", "content": thread_id * at}]}}
+            end = time.monotonic() + PATIENCE_S
+            while time.monotonic() < end:
+                with contextlib.suppress(httpx.TransportError), httpx.Client(timeout=20, limits=anew) as client:
+                    if client.post(f"{service.url}/threads/{thread_id}/checkpoints", json=body).status_code == 200:
+                        acknowledged.append((thread_id, f"c{at}"))
+                        if len(acknowledged) % 8 == 0:
+                            kills.release()
+                        return
+            raise AssertionError(f"{thread_id} {at} was not taken")
+
+        def write(thread_id: str) -> None:
+            for at in range(16):
+                save(thread_id, at)
+
+        with ThreadPoolExecutor(6) as writers:
+            running = [writers.submit(write, one) for one in "abcdef"]
+            killed = 0
+            while not all(one.done() for one in running):
+                if kills.acquire(timeout=0.1):
+                    os.kill(min(workers_of(service)), signal.SIGKILL)
+                    killed += 1
+            for one in running:
+                one.result()
+        assert killed >= 6
+        for thread_id in "abcdef":
+            history = httpx.get(f"{service.url}/threads/{thread_id}/history", timeout=PATIENCE_S).json()["checkpoints"]
+            ids = [one["checkpoint_id"] for one in history]
+            assert ids == [f"c{at}" for at in reversed(range(16))]
+            assert [one["parent_id"] for one in history] == [*ids[1:], None]
+            for one in ids:
+                found = httpx.get(f"{service.url}/threads/{thread_id}/checkpoints/{one}", timeout=PATIENCE_S).json()
+                assert found["state"]["messages"][0]["content"] == thread_id * int(one[1:])
+        assert len(acknowledged) == 96
+        assert service.stop() == 0
+    with connect(config, config.database) as connection:
+        assert_sound(connection)
+
+
 def test_a_sign_in_at_one_holds_for_all(dsn: str, tmp_path: Path) -> None:
     made = new_token("somebody", "default", "write")
     (tokens := tmp_path / "tokens.toml").write_text(made.entry)
@@ -115,6 +170,30 @@ def test_a_sign_in_at_one_holds_for_all(dsn: str, tmp_path: Path) -> None:
             cookies = dict(client.cookies)
         for _ in range(12):  # each on a connection of its own, at whichever worker takes it
             assert httpx.get(f"{service.url}/", cookies=cookies, timeout=PATIENCE_S).status_code == 200
+
+
+def test_a_sign_out_at_one_holds_for_all(dsn: str, tmp_path: Path) -> None:
+    made = new_token("somebody", "default", "write")
+    (tokens := tmp_path / "tokens.toml").write_text(made.entry)
+    tokens.chmod(0o600)
+    anew = httpx.Limits(max_keepalive_connections=0)  # each request on a connection of its own
+    with (
+        serving_at(dsn, "--workers", "3", "--tokens", str(tokens)) as service,
+        httpx.Client(base_url=service.url, timeout=PATIENCE_S, limits=anew) as client,
+    ):
+        client.post("/login", data={"token": made.secret}, headers={"Origin": service.url})
+        kept = {"Cookie": "; ".join(f"{name}={value}" for name, value in client.cookies.items())}
+        page = client.get("/", headers=kept)
+        assert page.status_code == 200
+        form = {"form_secret": Page(page.text).inputs()["form_secret"]}
+        answer = client.post("/logout", data=form, headers={"Origin": service.url, **kept})
+        assert answer.status_code == 303
+        client.cookies.clear()
+        assert [client.get("/", headers=kept).status_code for _ in range(24)] == [303] * 24
+        worker = min(workers_of(service))
+        os.kill(worker, signal.SIGKILL)
+        until(lambda: len(workers_of(service) - {worker}) == 3, "a worker in the place of the one that was killed")
+        assert [client.get("/", headers=kept).status_code for _ in range(24)] == [303] * 24
 
 
 def test_a_database_that_cannot_be_used_ends_all(make_config: MakeConfig) -> None:
