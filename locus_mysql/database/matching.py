@@ -24,7 +24,7 @@ def contains(target: Any, candidate: Any) -> bool:
     if isinstance(target, dict):
         if not isinstance(candidate, dict):
             return False
-        for key, wanted in candidate.items():
+        for key, wanted in candidate.items():  # noqa: SIM110 - see above
             if key not in target or not contains(target[key], wanted):
                 return False
         return True
