@@ -15,6 +15,7 @@ from ..database.arguments import (
     encode_metadata,
 )
 from ..database.damage import readable
+from ..database.exact_json import check_json
 from ..database.matching import contains
 from ..database.pairs import lookup_keys
 from ..database.words import parts_of
@@ -116,6 +117,10 @@ class QueryOperations(OperationsBase):
         """Threads whose newest state holds a value under a top-level key; a round trip for every few threads."""
         check_text(path, "Path")
         limit = check_limit(limit)
+        try:
+            check_json(value, "The value")
+        except InvalidInput:  # no state holds it
+            return []
         found: list[dict[str, Any]] = []
         behind: tuple[str, str] | None = None
         while len(found) < limit:

@@ -12,14 +12,22 @@ def contains(target: Any, candidate: Any) -> bool:
     one of its elements does; an object contains an object if it has each of its keys with a value that contains it.
     https://dev.mysql.com/doc/refman/9.0/en/json-search-functions.html#function_json-contains
     """
+    # Loops, not generators: what is stored may be nested 200 levels deep, and each level must take one frame only.
     if isinstance(target, list):
-        if isinstance(candidate, list):
-            return all(any(contains(element, wanted) for element in target) for wanted in candidate)
-        return any(contains(element, candidate) for element in target)
+        for wanted in candidate if isinstance(candidate, list) else (candidate,):
+            for element in target:
+                if contains(element, wanted):
+                    break
+            else:
+                return False
+        return True
     if isinstance(target, dict):
-        return isinstance(candidate, dict) and all(
-            key in target and contains(target[key], wanted) for key, wanted in candidate.items()
-        )
+        if not isinstance(candidate, dict):
+            return False
+        for key, wanted in candidate.items():  # noqa: SIM110 - see above
+            if key not in target or not contains(target[key], wanted):
+                return False
+        return True
     return same_json(target, candidate)
 
 

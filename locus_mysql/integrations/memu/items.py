@@ -263,6 +263,10 @@ class ItemOperations(RecordOperations[MemoryItem]):
             return ()
 
 
+#: The longest key that a JSON column takes.
+KEY_LIMIT_BYTES = 65_535
+
+
 def encode_extra(extra: Mapping[str, Any]) -> str:
     """``extra`` as the JSON text to store.
 
@@ -277,6 +281,8 @@ def encode_extra(extra: Mapping[str, Any]) -> str:
         part = pending.pop()
         if isinstance(part, dict | list):
             pending.extend(part.values() if isinstance(part, dict) else part)
+            if isinstance(part, dict) and any(len(name.encode()) > KEY_LIMIT_BYTES for name in part):
+                raise InvalidInput(f"extra holds a key of more than {KEY_LIMIT_BYTES} bytes; shorten it.")
         elif isinstance(part, int) and not -(2**63) <= part < 2**64:
             raise InvalidInput("extra holds a whole number of more than 64 bits; store it as text.")
     return text
