@@ -69,9 +69,8 @@ SELECT v.place, v.embedding FROM {vectors} v
 """
 
 # The nearest by signs, with their codes. It reads all signs of the scope, and nothing else of what is not near.
-# Sorted is in a buffer with room for what is wanted: rows count as wide as they are declared, and in a session's own
-# buffer MySQL would write the whole scope to disk in sorted pieces and merge them. Equally near ones go by their keys,
-# so that two searches compare the same ones.
+# Sorted is by nothing but the distance, in a buffer with room for what is wanted: rows count as wide as they are
+# declared, and in a session's own buffer MySQL would write the whole scope to disk in sorted pieces and merge them.
 NEAR = """
 SELECT /*+ SET_VAR(sort_buffer_size = <buffer>) */ c.path, c.item_key, c.place, c.code, best.distance
   FROM (SELECT s.owner, s.item_key, s.place, BIT_COUNT(s.sig ^ %s) AS distance
@@ -79,7 +78,7 @@ SELECT /*+ SET_VAR(sort_buffer_size = <buffer>) */ c.path, c.item_key, c.place, 
            AND (s.expires = 0 OR EXISTS (SELECT 1 FROM {items} x
                                           WHERE x.tenant = %s AND x.path = SUBSTR(s.owner, %s)
                                             AND x.item_key = s.item_key AND x.expires_at > UTC_TIMESTAMP(6)))<filter>
-         ORDER BY distance, s.owner, s.item_key, s.place
+         ORDER BY distance
          LIMIT %s) AS best
   LEFT JOIN {codes} c ON c.tenant = %s AND c.path = SUBSTR(best.owner, %s) AND c.item_key = best.item_key
                      AND c.place = best.place

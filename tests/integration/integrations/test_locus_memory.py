@@ -158,7 +158,7 @@ async def test_searches_by_kept_codes_are_counted(make_memory: Make, monkeypatch
     for n in range(9):
         await memory.put_with_embedding(ADA, str(n), n, [1.0, float(n)])
     for hits, misses in ((0, 1), (0, 2), (1, 2)):  # the second search loads the codes
-        await memory.search_by_embedding(ADA, [1.0, 0.0], limit=2)
+        await memory.search_by_embedding(ADA, [1.0, 0.0], limit=1)
         stats = memory.store.database.stats()
         assert (stats.vector_cache_hits, stats.vector_cache_misses) == (hits, misses)
 
