@@ -41,8 +41,11 @@ def open_regular(path: Path, *, follow_links: bool = False) -> BinaryIO:
         if error.errno == errno.ENXIO:  # a socket
             raise NotRegular(errno.EINVAL, "it is no regular file") from None
         raise
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
         os.close(descriptor)
+        if stat.S_ISDIR(mode):
+            raise NotRegular(errno.EISDIR, os.strerror(errno.EISDIR))
         raise NotRegular(errno.EINVAL, "it is no regular file")
     return os.fdopen(descriptor, "rb")
 
