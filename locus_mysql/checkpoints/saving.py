@@ -452,7 +452,7 @@ class SavingOperations(CleaningOperations):
         self.memory.delete_checkpoint(key, before, unnamed.last_insert_id if unnamed.affected else None, version)
         return unnamed.affected > 0
 
-    def _settle_late(self, outcome: Outdated | Results, tenant: str, token: bytes) -> Operation[None]:
+    def _settle_late(self, outcome: Duplicate | Outdated | Results, tenant: str, token: bytes) -> Operation[None]:
         """After a write that found nothing to do: make sure that a first try which arrives late does nothing either."""
         if outcome.fate_unknown:
             yield from self._settle(tenant, token)
@@ -486,6 +486,7 @@ class SavingOperations(CleaningOperations):
                 landed=landed,
             )
         except Duplicate as error:
+            yield from self._settle_late(error, tenant, token)
             if error.table == self.sql.names["checkpoints"]:  # rows without a thread's row: now they have one
                 yield Batch.of(self.sql.threads.adopt(tenant, destination, os.urandom(16), self.ttl_us))
             raise ThreadExists(

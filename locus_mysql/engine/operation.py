@@ -115,12 +115,14 @@ class Duplicate(Undone):
         table: The table's name.
         key: The key's name; ``PRIMARY`` is the primary key.
         words: The server's words.
+        fate_unknown: Whether an earlier try may still be on its way to the server.
     """
 
-    def __init__(self, table: str, key: str, words: str) -> None:
+    def __init__(self, table: str, key: str, words: str, *, fate_unknown: bool = False) -> None:
         super().__init__(words)
         self.table = table
         self.key = key
+        self.fate_unknown = fate_unknown
 
 
 class Outdated(Undone):

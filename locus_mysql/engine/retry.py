@@ -76,7 +76,7 @@ class Retry:
                 return 0.0
             CONFLICTS.debug("A batch was undone, as something is not as it supposed: %s.", told(error))
             if error.errno == DUPLICATE:
-                raise Duplicate(*_key_of(error.message), error.message) from error
+                raise Duplicate(*_key_of(error.message), error.message, fate_unknown=self.fate_unknown) from error
             raise Outdated(error.message, fate_unknown=self.fate_unknown) from error
         connecting = isinstance(error, ConnectionLost) and error.connecting
         if (isinstance(error, ConnectionLost) and not connecting) or _was_interrupted(error):

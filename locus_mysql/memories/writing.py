@@ -83,7 +83,8 @@ class WritingOperations:
         settle = self.sql.writing.settle_version(tenant, token, *item.key)
         try:
             results = yield Batch.named(*steps, settle, outcome, landed=outcome, outcome=outcome)
-        except Outdated:
+        except Outdated as refused:
+            yield from self._settle_late(refused, tenant, token)
             raise (yield from self._conflict(tenant, [item])) from None
         row = results.landed or results.named("outcome").rows[0]
         yield from self._housekeeping(tenant)
@@ -115,7 +116,8 @@ class WritingOperations:
         landed = writing.outcome(tenant, token)
         try:
             results = yield Batch.named(*steps, settle, landed=landed, **named)
-        except Outdated:
+        except Outdated as refused:
+            yield from self._settle_late(refused, tenant, token)
             raise (yield from self._conflict(tenant, items)) from None
         yield from self._housekeeping(tenant)
         if not gone:
@@ -226,6 +228,12 @@ class WritingOperations:
                     "changed. Read it again."
                 )
         return VersionConflict("An item had another version when it was written. Nothing was changed. Read it again.")
+
+    def _settle_late(self, refused: Outdated, tenant: str, token: bytes) -> Operation[None]:
+        """After a write that was refused: make sure that a first try which arrives late is refused too."""
+        if refused.fate_unknown:
+            writing = self.sql.writing
+            yield Batch((writing.settle_affected(tenant, token),), writing.outcome(tenant, token))
 
     def _housekeeping(self, tenant: str) -> Operation[None]:
         """Now and then: index some text, forget some tokens, remove some of what has expired.

@@ -9,6 +9,7 @@ from typing import cast
 from ..config import MySQLConfig
 from ..dialect import Statement
 from ..dialect.versions import VersionDialect
+from ..dialect.versions.saving import TOKENS_AT_ONCE
 from ..drivers.interface import Row
 from ..engine.logs import HOUSEKEEPING
 from ..engine.operation import Batch, Duplicate, Operation, Outdated
@@ -101,7 +102,7 @@ class Removing:
         what damage left goes: rows of threads that do not exist, and checkpoints of which a part is gone.
         """
         age_us = int(older_than_s * 1_000_000)
-        yield Batch.of(self._sql.settled.forget_old())
+        yield from self._forget_tokens()
         removed = yield from self._remove_damaged(tenant)
         removed += yield from self._remove_stale(tenant, age_us)
         yield from self._remove_orphans(tenant, age_us)
@@ -113,6 +114,13 @@ class Removing:
                 removed += yield from self._remove(tenant, after, self._sql.removing.hide_before(tenant, after, age_us))
             if len(page.rows) < _PAGE:
                 return removed
+
+    def _forget_tokens(self) -> Operation[None]:
+        """Remove the tokens of calls that nobody repeats any more; of all tenants."""
+        while True:
+            results = yield Batch((self._sql.settled.forget_old(), self._sql.saving.forget_written()), atomic=False)
+            if all(result.affected < TOKENS_AT_ONCE for result in results):
+                return
 
     def _remove_damaged(self, tenant: str) -> Operation[int]:
         """Remove what no operation leaves, but damage may; returns how many checkpoints could be seen of it.

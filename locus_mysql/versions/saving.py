@@ -10,11 +10,14 @@ from typing import Literal, NamedTuple, cast
 
 from ..config import MySQLConfig
 from ..database.answers import typed_row
+from ..database.chance import its_turn
 from ..dialect import Statement
 from ..dialect.versions import VersionDialect, VersionRow, WriteRow
 from ..dialect.versions.rows import APART, OWN_CHUNK_BYTES, OWN_PARTS, BaseKey
+from ..dialect.versions.saving import new_token
+from ..engine.logs import HOUSEKEEPING, told
 from ..engine.operation import Batch, Duplicate, Operation, Outdated
-from ..errors import CheckpointExists
+from ..errors import CheckpointExists, LocusMySQLError
 from . import keys
 from .chains import Inline, Stored, store
 from .damage import naming_checkpoint
@@ -25,6 +28,9 @@ from .records import Base, Held, LoadedWrite, NewVersion
 from .sealed import seal, thread_checksum
 from .values import Body, Encoded
 from .writes import pack_write
+
+#: One call in this many that stores writes is followed by some housekeeping.
+HOUSEKEEPING_EVERY = 64
 
 
 class BaseRow(NamedTuple):
@@ -70,10 +76,11 @@ class Saving:
         if epoch and self._ttl_us is None and self._memory.may_share(key) and _holds_its_part(row):
             try:
                 results = yield Batch((self._sql.saving.insert_next(*key, epoch, row, after),), landed)
-            except Duplicate:
+            except Duplicate as refused:
                 if (yield from self._is_saved(key, row, new)):
                     return
                 if not new.replace:
+                    yield from self._settle_late(refused, tenant, new.token)
                     raise _taken(thread_id, new) from None
             else:
                 if results.landed is not None:  # an earlier try had been carried out, and perhaps replaced since
@@ -99,9 +106,10 @@ class Saving:
                     epoch = base.epoch
                 row, values, bodies, after = self._encode(key, new, base)
                 continue
-            except Duplicate:
+            except Duplicate as refused:
                 if (yield from self._is_saved(key, row, new)):
                     return
+                yield from self._settle_late(refused, tenant, new.token)
                 raise _taken(thread_id, new) from None
             break
         if results.landed is not None:
@@ -112,6 +120,12 @@ class Saving:
         known = resolved(values, APART + results[took].last_insert_id)
         self._memory.remember(key, ns_key, Base(epoch, row.version_key, new.token, known, bodies))
         self._memory.locked(key, begun)
+
+    def _settle_late(self, refused: Duplicate, tenant: str, token: bytes) -> Operation[None]:
+        """After a save that was refused: make sure that a first try which arrives late is refused too."""
+        if refused.fate_unknown:
+            settled = self._sql.settled
+            yield Batch((settled.settle(tenant, token),), settled.find(tenant, token))
 
     def find_base(self, tenant: str, thread_id: str, ns: str, checkpoint_id: str | None) -> Operation[Base | None]:
         """What a checkpoint that follows this one can go on from; None if there is none.
@@ -161,7 +175,7 @@ class Saving:
         """
         if not writes:
             return
-        token = os.urandom(16)
+        token = new_token()
         task_key = keys.task_key(task_id)
         thread = thread_checksum(tenant, thread_id)
 
@@ -174,9 +188,21 @@ class Saving:
         ]
         sql = self._sql.saving
         yield Batch(
-            (sql.insert_writes(tenant, thread_id, version_key, token, rows, replace=replace),),
-            sql.find_written(tenant, thread_id, version_key, task_key, token),
+            (sql.insert_writes(tenant, thread_id, version_key, token, rows, replace=replace),), sql.find_written(token)
         )
+        yield from self._housekeeping()
+
+    def _housekeeping(self) -> Operation[None]:
+        """Now and then: forget some tokens.
+
+        The writes have been stored by then, so a failure is only logged, and another call does what was not done.
+        """
+        if not its_turn(HOUSEKEEPING_EVERY):
+            return
+        try:
+            yield Batch((self._sql.saving.forget_written(), self._sql.settled.forget_old()), atomic=False)
+        except LocusMySQLError as error:
+            HOUSEKEEPING.warning("Writes were stored, but the housekeeping after it failed: %s.", told(error))
 
     @property
     def _compression(self) -> Literal["zlib", "none"]:

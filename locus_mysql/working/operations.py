@@ -134,8 +134,13 @@ class WorkingOperations:
             try:
                 reply = yield from self._try(call, key, plans, room=room, bury=bury)
             except (Outdated, Duplicate) as refused:
-                why = yield from self._why_refused(call, key, plans, refused, room=room)
+                try:
+                    why = yield from self._why_refused(call, key, plans, refused, room=room)
+                except (LocusMySQLError, StampMoved):
+                    yield from self._settle_late(call, key, refused)
+                    raise
                 if isinstance(why, Reply):
+                    yield from self._settle_late(call, key, refused)
                     return why
                 room, bury = why
                 continue
@@ -283,6 +288,12 @@ class WorkingOperations:
             held = (*found.rows[0][4:8], *has.rows[0]) if there else (0,) * 6
             _raise_if_full(call, plans, tuple(int(cast(int, count)) for count in held), more_bytes)
         return any(isinstance(plan, Writing) and plan.adds for plan in plans), expired
+
+    def _settle_late(self, call: Call, key: SessionKey, refused: Outdated | Duplicate) -> Operation[None]:
+        """After a call that was refused, or found nothing to do: have a first try that arrives late do nothing too."""
+        if refused.fate_unknown:
+            entries = self.sql.entries
+            yield Batch((entries.settle(key.tenant, call.token),), entries.outcome(key.tenant, call.token))
 
     def _check_commands(self, call: Call, key: SessionKey) -> Operation[int]:
         """Raise what a command asks for that cannot be.

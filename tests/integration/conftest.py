@@ -16,6 +16,7 @@ from locus_mysql import CheckpointStore, MySQLBackend, SyncCheckpointStore, Sync
 from locus_mysql.checkpoints import cleaning
 from locus_mysql.config import MySQLConfig
 from locus_mysql.memories import writing
+from locus_mysql.versions import saving
 from locus_mysql.working import operations
 
 from ..either_side import AnyStore
@@ -124,8 +125,9 @@ def no_housekeeping(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def no_housekeeping_of_memories(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of long-term memories, none that a test does not ask for: many of them count or look at rows."""
+    """Of long-term memories and graphs, none that a test does not ask for: many of them count or look at rows."""
     monkeypatch.setattr(writing, "its_turn", lambda one_in: False)
+    monkeypatch.setattr(saving, "its_turn", lambda one_in: False)
 
 
 # Stores of every driver and side, and a server that a test may restart, lock and misconfigure.

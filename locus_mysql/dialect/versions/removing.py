@@ -208,9 +208,8 @@ SELECT p.tenant, d.thread_id, p.part, p.chunk
 
 # Where the destination had writes that came before their checkpoint, those of the source win.
 COPY_WRITES = """
-REPLACE INTO {writes} (tenant, thread_id, version_key, task_key, idx, task_id, task_path, channel, tokens, payload,
-                       created_at)
-SELECT w.tenant, d.thread_id, w.version_key, w.task_key, w.idx, w.task_id, w.task_path, w.channel, w.tokens, <moved>,
+REPLACE INTO {writes} (tenant, thread_id, version_key, task_key, idx, task_id, task_path, channel, payload, created_at)
+SELECT w.tenant, d.thread_id, w.version_key, w.task_key, w.idx, w.task_id, w.task_path, w.channel, <moved>,
        w.created_at
   FROM {writes} w<copied> WHERE w.tenant = %s AND w.thread_id = %s
 """.replace("<moved>", _MOVED.replace("{x}", "w"))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import time
+from collections.abc import Mapping, Sequence
 
 from ..statement import Param, Statement
-from ..template import Statements
+from ..template import KEPT_S, Statements
 from .rows import APART, OWN_PARTS, BaseKey, VersionRow, WriteRow
 from .threads import BASE_IS_THERE, CURRENT
 
@@ -41,13 +43,16 @@ INSERT = _INSERT.replace(
 # The same behind TAKE_SEQ_IN_EPOCH, where nothing was removed: if no number was taken, it fails with error 3141.
 INSERT_IN_EPOCH = _INSERT.replace("<stored_seq>", f"CAST(IF(ROW_COUNT() = 1, {_NUMBER}, '') AS JSON)")
 
-# A checkpoint that exists takes the new content and keeps its place. The marks of the last eight saves are kept; if the
-# save's own is among them, it is a late duplicate, and fails with error 3141.
+# A checkpoint that exists takes the new content and keeps its place. The row keeps the marks of the first save and of
+# the last; each save that replaced another one left its mark in the table of settled operations too. A save whose own
+# is in either is a late duplicate, and fails with error 3141.
 REPLACE = """
 AS new
 ON DUPLICATE KEY UPDATE
-  tokens     = IF(CAST(IF(LOCATE(new.tokens, {versions}.tokens) > 0, '', '1') AS JSON) = 1,
-                  LEFT(CONCAT(new.tokens, {versions}.tokens), 128), ''),
+  tokens     = IF(CAST(IF(LOCATE(new.tokens, {versions}.tokens) > 0
+                          OR EXISTS(SELECT 1 FROM {settled} s WHERE s.tenant = new.tenant AND s.token = new.tokens),
+                          '', '1') AS JSON) = 1,
+                  CONCAT(new.tokens, RIGHT({versions}.tokens, 16)), ''),
   stored_seq = new.stored_seq,
   hidden     = 0,
   parent_key = new.parent_key,
@@ -57,6 +62,14 @@ ON DUPLICATE KEY UPDATE
   payload    = new.payload,
   metadata   = new.metadata,
   run_key    = new.run_key
+"""
+
+# Behind it: leave the save's mark if it replaced another one.
+SETTLE_REPLACING = """
+INSERT INTO {settled} (tenant, token, affected, settled_at)
+SELECT %s, %s, 1, UTC_TIMESTAMP(6)
+  FROM DUAL
+ WHERE ROW_COUNT() = 2
 """
 
 # LAST_INSERT_ID() is no longer the number taken: the row's seq was drawn since.
@@ -78,36 +91,44 @@ SELECT s.affected
 """
 
 # A write is stored once; a later one of the same task and index is another try of it, and changes nothing. Special
-# writes, below 0, are replaced. The marks tell which call wrote what is there.
+# writes, below 0, are replaced. The first row is the call's token, in the same statement: a transaction with two
+# statements would take twice as long. A late duplicate finds it, and fails with error 3141.
 INSERT_WRITES = """
-INSERT INTO {writes} (tenant, thread_id, version_key, task_key, idx, task_id, task_path, channel, tokens, payload,
-                      created_at)
-VALUES """
-WRITE_VALUES = "(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))"
-KEEP = "ON DUPLICATE KEY UPDATE idx = {writes}.idx"
-KEEP_FIRST = """
+INSERT INTO {writes} (tenant, thread_id, version_key, task_key, idx, task_id, task_path, channel, payload, created_at)
+VALUES ('', '', %s, '', 0, '', '', '', '', UTC_TIMESTAMP(6)), """
+WRITE_VALUES = "(%s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))"
+_ONCE = "idx = {writes}.idx + JSON_LENGTH(IF({writes}.tenant = '', '', '[]'))"
+KEEP = f"ON DUPLICATE KEY UPDATE {_ONCE}"
+KEEP_FIRST = f"""
 AS new
 ON DUPLICATE KEY UPDATE
-  tokens    = IF(new.idx < 0, LEFT(CONCAT(new.tokens, {writes}.tokens), 128), {writes}.tokens),
-  task_path = IF(new.idx < 0, new.task_path, {writes}.task_path),
-  channel   = IF(new.idx < 0, new.channel, {writes}.channel),
-  payload   = IF(new.idx < 0, new.payload, {writes}.payload)
+  {_ONCE},
+  task_path = IF(new.idx < 0, new.task_path, {{writes}}.task_path),
+  channel   = IF(new.idx < 0, new.channel, {{writes}}.channel),
+  payload   = IF(new.idx < 0, new.payload, {{writes}}.payload)
 """
-KEEP_LAST = """
+KEEP_LAST = f"""
 AS new
 ON DUPLICATE KEY UPDATE
-  tokens    = LEFT(CONCAT(new.tokens, {writes}.tokens), 128),
+  {_ONCE},
   task_path = new.task_path,
   channel   = new.channel,
   payload   = new.payload
 """
 
-FIND_WRITTEN = """
-SELECT w.idx
-  FROM {writes} w
- WHERE w.tenant = %s AND w.thread_id = %s AND w.version_key = %s AND w.task_key = %s AND LOCATE(%s, w.tokens) > 0
- LIMIT 1
+FIND_WRITTEN = "SELECT 1 FROM {writes} w WHERE w.tenant = '' AND w.thread_id = '' AND w.version_key = %s"
+
+# Tokens are in the order of their time by the clocks of those who made them, so that only old ones are looked at; how
+# old they are, the server's clock tells.
+FORGET_WRITTEN = """
+DELETE FROM {writes}
+ WHERE tenant = '' AND thread_id = '' AND version_key < %s
+   AND created_at < UTC_TIMESTAMP(6) - INTERVAL {KEPT_S} SECOND
+ LIMIT {TOKENS_AT_ONCE}
 """
+
+#: At most this many tokens are removed at a time.
+TOKENS_AT_ONCE = 1_000
 
 #: Parts larger than this get a statement each, so that one packet need not hold them all.
 _LARGE_BYTES = 262_144
@@ -115,7 +136,15 @@ _PART_PARAMS = 7
 
 
 class SavingStatements(Statements):
-    """Storing checkpoints and writes."""
+    """Storing checkpoints and writes.
+
+    Args:
+        tables: The quoted names, by their role.
+    """
+
+    def __init__(self, tables: Mapping[str, str]) -> None:
+        super().__init__(tables)
+        self._names["TOKENS_AT_ONCE"] = str(TOKENS_AT_ONCE)
 
     def insert_next(
         self, tenant: str, thread_id: str, epoch: bytes, row: VersionRow, base: BaseKey | None
@@ -153,7 +182,8 @@ class SavingStatements(Statements):
         text = self._text((INSERT_IN_EPOCH if in_epoch else INSERT).rstrip() + (REPLACE if replace else ""))
         unless_settled = () if in_epoch else (tenant, row.tokens[:16])
         statement = Statement(text, (tenant, thread_id, row.ns_key, *unless_settled, *row.params))
-        return (statement, *self._insert_parts(tenant, thread_id, row.version_key, row.chunks))
+        settle = (Statement(self._text(SETTLE_REPLACING), (tenant, row.tokens)),) if replace else ()
+        return (statement, *settle, *self._insert_parts(tenant, thread_id, row.version_key, row.chunks))
 
     def _insert_parts(
         self, tenant: str, thread_id: str, version_key: bytes, chunks: Sequence[bytes]
@@ -181,26 +211,36 @@ class SavingStatements(Statements):
     def insert_writes(
         self, tenant: str, thread_id: str, version_key: bytes, token: bytes, rows: Sequence[WriteRow], *, replace: bool
     ) -> Statement:
-        """Store writes of a task.
+        """Store writes of a task, once: fails with error 3141 if the call was carried out already.
 
         Args:
             tenant: The thread's tenant.
             thread_id: The thread.
             version_key: The checkpoint.
-            token: The call's mark.
+            token: The call's, as `new_token` makes it.
             rows: The writes.
             replace: Whether all that exist are replaced; else only those with an index below 0.
         """
         values = ", ".join([WRITE_VALUES] * len(rows))
-        params: list[Param] = []
+        params: list[Param] = [token]
         for row in rows:
             params += [tenant, thread_id, version_key, row.task_key, row.idx, row.task_id, row.task_path, row.channel]
-            params += [token, row.payload]
+            params.append(row.payload)
         some_replace = any(row.idx < 0 for row in rows)
         then = KEEP_LAST if replace else KEEP_FIRST if some_replace else KEEP
-        text = self._text(INSERT_WRITES) + f" {values} {self._text(then)}"
+        text = f"{self._text(INSERT_WRITES)} {values} {self._text(then)}"
         return Statement(text, tuple(params))
 
-    def find_written(self, tenant: str, thread_id: str, version_key: bytes, task_key: bytes, token: bytes) -> Statement:
-        """A row if this call stored writes."""
-        return Statement(self._text(FIND_WRITTEN), (tenant, thread_id, version_key, task_key, token))
+    def find_written(self, token: bytes) -> Statement:
+        """A row if the call with this token stored its writes."""
+        return Statement(self._text(FIND_WRITTEN), (token,))
+
+    def forget_written(self) -> Statement:
+        """Remove up to `TOKENS_AT_ONCE` tokens of calls that nobody repeats any more; of all tenants."""
+        return Statement(self._text(FORGET_WRITTEN), (new_token(time.time() - KEPT_S)[:8],))
+
+
+def new_token(now_s: float | None = None) -> bytes:
+    """The token of a call that stores writes: 8 bytes of the time, and 8 that are random."""
+    microseconds = int((time.time() if now_s is None else now_s) * 1_000_000)
+    return microseconds.to_bytes(8) + os.urandom(8)

@@ -23,8 +23,7 @@ SETTLE_ROWS = """
 INSERT INTO {settled} (tenant, token, affected, settled_at)
 SELECT v.tenant, SUBSTRING(v.tokens, 16 * place.number + 1, 16), 1, UTC_TIMESTAMP(6)
   FROM {versions} v
-  JOIN (SELECT 0 AS number UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3
-        UNION ALL SELECT 4 UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7) place
+  JOIN (SELECT 0 AS number UNION ALL SELECT 1) place
     ON 16 * place.number + 16 <= LENGTH(v.tokens)
  WHERE v.tenant = %s AND v.thread_id = %s<which>
    AND (v.created_at > UTC_TIMESTAMP(6) - INTERVAL {KEPT_S} SECOND OR LENGTH(v.tokens) >= 32)

@@ -37,8 +37,9 @@ THREADS = """
 # says how the parts fit.
 # chunk is the part of a row whose stored_seq is NULL: its number is seq * 1024. It is written once, never changed, and
 # moves to the table of parts if it is needed when the row goes.
-# tokens are the marks of the saves that wrote the row, newest first, 16 bytes each: a repeated save finds its own
-# among them. Where history is kept it is one mark, and 15 bytes that tell the content.
+# tokens are the marks of the last save that wrote the row and of the first, 16 bytes each: a repeated save finds its
+# own there, or in the table of settled operations. Where history is kept it is one mark, and 15 bytes that tell the
+# content.
 # hidden: the checkpoint was deleted, and its row is kept because others need it. needs: 0 nothing of the parent, 1 all
 # of it, as its values go on from it, 2 the parent's writes.
 VERSIONS = """
@@ -56,7 +57,7 @@ VERSIONS = """
   hidden        TINYINT         NOT NULL,
   needs         TINYINT         NOT NULL,
   sources       JSON            NOT NULL,
-  tokens        VARBINARY(128)  NOT NULL,
+  tokens        VARBINARY(32)   NOT NULL,
   payload       LONGBLOB        NOT NULL,
   metadata      MEDIUMTEXT      NULL,
   run_key       BINARY(16)      NULL,
@@ -83,6 +84,8 @@ PARTS = """
 """
 
 # What tasks wrote at a checkpoint, for the next one. A task's writes may arrive before the checkpoint they belong to.
+# Rows whose tenant and thread_id are empty, as no thread's are, are the tokens of calls: version_key is the token. They
+# stay for a quarter of an hour, so that a repeated call, or a late duplicate of its packet, is recognised.
 WRITES = """
 (
   tenant      VARCHAR(128)    NOT NULL,
@@ -93,7 +96,6 @@ WRITES = """
   task_id     VARCHAR(512)    NOT NULL,
   task_path   MEDIUMTEXT      NOT NULL,
   channel     MEDIUMTEXT      NOT NULL,
-  tokens      VARBINARY(128)  NOT NULL,
   payload     LONGBLOB        NOT NULL,
   created_at  DATETIME(6)     NOT NULL,
   PRIMARY KEY (tenant, thread_id, version_key, task_key, idx)

@@ -21,7 +21,7 @@ from ...dialect.memu.dialect import MemuDialect
 from ...dialect.memu.tables import CORE
 from ...dialect.statement import Param
 from ...drivers.interface import Row
-from ...engine.operation import Batch, Operation
+from ...engine.operation import Batch, Duplicate, Operation, Outdated
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...memories.vectors.cache import check_cache_bytes
 from .embeddings import decode_embedding
@@ -81,7 +81,13 @@ class MemuStore:
         token = os.urandom(16)
         named = {} if read is None else {"read": read}
         settle = self.sql.settle(token)
-        results = yield Batch.named(*steps, settle, *named.values(), landed=self.sql.landed(token), **named)
+        landed = self.sql.landed(token)
+        try:
+            results = yield Batch.named(*steps, settle, *named.values(), landed=landed, **named)
+        except (Duplicate, Outdated) as refused:
+            if refused.fate_unknown:  # a first try that arrives late must be refused too
+                yield Batch((settle,), landed)
+            raise
         if read is None:
             rows: tuple[Row, ...] = ()
         elif results.landed is None:

@@ -12,6 +12,7 @@ import pytest
 
 from locus_mysql.engine.operation import Batch, Operation, Undone
 from locus_mysql.errors import CheckpointExists, CorruptCheckpoint, InvalidInput, ThreadExists
+from locus_mysql.versions import saving
 
 from ..conftest import EACH_WAY, ONE_OF_EACH, AnyStore, MakeConfig
 from ..proxy import WireProxy
@@ -671,6 +672,29 @@ async def test_vacuum_removes_old_writes_whose_checkpoint_never_came(
     assert await saver.vacuum(older_than_days=1) == 0
     assert not await saver.get_writes(thread_id="thread", checkpoint_id="never")
     assert len(await saver.get_writes(thread_id="thread", checkpoint_id="c1")) == 1
+
+
+@one_of_each
+@pytest.mark.parametrize("by", ["vacuum", "a later call"])
+async def test_tokens_of_writes_are_forgotten_when_nobody_repeats_the_call_any_more(
+    open_saver: OpenSaver, side: str, run_sql: RunSQL, database: str, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    saver = open_saver(side)
+    tokens = f"FROM {database}.locus_version_writes WHERE tenant = ''"
+    for number in range(3):
+        await saver.put_writes(thread_id="thread", checkpoint_id="c1", task_id=f"t{number}", writes=[("x", 1)])
+    assert run_sql(f"SELECT COUNT(*) {tokens}") == ((3,),)
+    run_sql(
+        f"UPDATE {database}.locus_version_writes SET created_at = created_at - INTERVAL 1 HOUR,"
+        " version_key = CONCAT(UNHEX('0000000000000001'), RIGHT(version_key, 8)) WHERE tenant = ''"
+    )
+    monkeypatch.setattr(saving, "its_turn", lambda one_in: True)
+    if by == "vacuum":
+        await saver.vacuum()
+    else:
+        await saver.put_writes(thread_id="thread", checkpoint_id="c1", task_id="t3", writes=[("x", 1)])
+    assert run_sql(f"SELECT COUNT(*) {tokens}") == ((0 if by == "vacuum" else 1,),)
+    assert len(await saver.get_writes(thread_id="thread", checkpoint_id="c1")) == (3 if by == "vacuum" else 4)
 
 
 @one_of_each
