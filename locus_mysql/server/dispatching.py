@@ -56,6 +56,12 @@ KNOWN_LARGE = 1_000
 #: After how many seconds is looked whether the client still waits.
 LOOK_AFTER_S = 0.25
 
+#: How long a client that sends nothing more is believed to wait for its answer all the same, in seconds.
+BELIEVED_S = 1.0
+
+#: Set in a request's state by what holds the connection, when its client sends nothing more: mostly it has left.
+SENDS_NO_MORE = "sends_no_more"
+
 #: What every answer has, unless its endpoint says otherwise.
 HEADERS = (
     (b"cache-control", b"no-store"),
@@ -295,7 +301,9 @@ async def _while_wanted(request: Request, endpoint: Endpoint) -> AsyncIterator[N
         nonlocal gone
         with suppress(ClientGone):
             while (await request.receive())["type"] != "http.disconnect":
-                pass
+                if getattr(request.state, SENDS_NO_MORE, False):
+                    await asyncio.sleep(BELIEVED_S)
+                    break
         gone = True
         if task is not None:
             task.cancel()

@@ -32,6 +32,9 @@ _NOT_OURS = ("SIGINT", "SIGTERM", "SIGHUP")
 #: How long the fork server may take to end, in seconds.
 _END_S = 2.0
 
+#: How often is looked whether it has, in seconds.
+_LOOK_S = 0.02
+
 
 class Child(NamedTuple):
     """A request process.
@@ -115,14 +118,12 @@ class ForkServer:
     async def close(self) -> None:
         """End the fork server and all that it forked, and wait for that."""
         self._control.close()
-        for _ in range(int(_END_S / 0.02)):
+        for wait in range(2 * int(_END_S / _LOOK_S)):
             if self._has_ended():
                 return
-            await asyncio.sleep(0.02)
-        with contextlib.suppress(OSError):
-            os.kill(self.pid, signal.SIGKILL)
-        while not self._has_ended():
-            await asyncio.sleep(0.02)
+            if wait == int(_END_S / _LOOK_S):
+                os.kill(self.pid, signal.SIGKILL)
+            await asyncio.sleep(_LOOK_S)
 
     def _has_ended(self) -> bool:
         try:

@@ -10,7 +10,7 @@ from uuid import uuid4
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from .dispatching import HEADERS, REQUESTS
+from .dispatching import HEADERS, REQUESTS, SENDS_NO_MORE
 from .gathering import Gathering
 from .limits import Limits
 from .problems import Problem, explained, try_later
@@ -64,6 +64,9 @@ class Connection(H11Protocol):
             return False
         if not unread:
             cycle.keep_alive = False
+            # Most have left; some wait for the answer. Who carries the request out decides how long to believe that.
+            cycle.scope["state"][SENDS_NO_MORE] = True
+            cycle.message_event.set()
         return self.scheme != "https"  # TLS cannot be half closed
 
     def on_response_complete(self) -> None:
