@@ -27,6 +27,7 @@ from .fork_server import ForkServer
 from .hosts import is_loopback
 from .limits import Limits
 from .listening import connections_under
+from .pages.rendering import compile_templates
 from .processes import PROCESSES, Processes
 from .pulse import PATIENCE_S
 from .request_process import work
@@ -80,10 +81,10 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal asks to stop."""
-        self.end_in_time()
+        self._end_in_time()
         super().handle_exit(sig, frame)
 
-    def end_in_time(self) -> None:
+    def _end_in_time(self) -> None:
         """See to it that the process ends within its limit, whatever runs: also if the event loop never does again."""
         if self.ends_process and not self._timed:
             self._timed = True
@@ -136,7 +137,7 @@ def run(
 
     def stop() -> None:
         asyncio.get_running_loop().remove_reader(cast(int, stopping))
-        server.end_in_time()
+        server._end_in_time()
         server.should_exit = True
 
     async def serve() -> None:
@@ -160,6 +161,8 @@ def begin_processes(app: Starlette, sockets: list[socket.socket], descriptors: l
         descriptors: Other descriptors that they must not keep open.
     """
     limits: Limits = app.state.limits
+    if isinstance(app, Application) and len(app.dispatcher.routers) > 1:
+        compile_templates()  # before anybody waits, and once for all processes
     if not limits.processes or not isinstance(app, Application):
         return
     fork_server = ForkServer.start(partial(work, app), sockets, descriptors)
