@@ -151,6 +151,8 @@ class AsyncEngine:
         tested = False
         while True:
             pool = self._pool().primary
+            if limit is not None:
+                await limit.enter()
             try:
                 async with pool.connection(tested=tested) as connection:
                     self._reached = True
@@ -169,11 +171,16 @@ class AsyncEngine:
             except DriverError as error:
                 wait_s = retry.wait_after(error)
                 self._counters.retry()
+            finally:
+                if limit is not None:
+                    limit.leave()
             tested = True
             await asyncio.sleep(wait_s)
 
     async def _ask_a_secondary(self, question: Question, batch: Batch, limit: ReadLimit | None) -> Results | None:
         """What a secondary answers; None if it cannot, so that the primary is to."""
+        if limit is not None:
+            await limit.enter()
         try:
             async with self._pool().secondary.connection() as connection:
                 if limit is not None:
@@ -184,6 +191,9 @@ class AsyncEngine:
         except DriverError as error:
             self._secondaries.rest(error)
             return None
+        finally:
+            if limit is not None:
+                limit.leave()
         self._secondaries.answered()
         return results
 

@@ -258,14 +258,13 @@ class Dispatcher:
             _Large: It needs more than may be read for it here, and has written nothing.
         """
         await self._parse_body(request, endpoint, body)
-        async with self.connections.one(tenant):
-            with limited_reads(most_read) as limit:
-                try:
-                    response = await endpoint.handler(request)
-                except AnswerTooLarge:
-                    if limit.wrote or most_read == self.limits.answer_bytes:
-                        raise
-                    raise _Large from None
+        with limited_reads(most_read, self.connections, tenant) as limit:
+            try:
+                response = await endpoint.handler(request)
+            except AnswerTooLarge:
+                if limit.wrote or most_read == self.limits.answer_bytes:
+                    raise
+                raise _Large from None
         self._hold(request, response)
         return response
 
