@@ -301,5 +301,5 @@ def _told(limits: Limits) -> str:
     return (
         f"A body has at most {limits.body_bytes:,} bytes and arrives within {limits.body_s:g} s; JSON is nested at "
         f"most 200 deep. At most {limits.requests} requests are carried out at once, half of them of one "
-        f"token, each for at most {limits.request_s:g} s."
+        f"tenant, each for at most {limits.request_s:g} s."
     )
