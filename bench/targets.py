@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from . import copying, graphs, inspection, memories, server, working
+from . import copying, graphs, inspection, memories, server, stalls, working
 from .contestants import BUILT_IN, OURS, OURS_BLOCKING, POSTGRESQL, REDIS
 from .floor import floor_of
 from .markdown import markdown_table
@@ -262,6 +262,14 @@ def _of_server() -> Iterator[Target]:
         for name in (server.SERVICE, server.WORKERS):
             case = f"{name}, {server.CLIENTS} clients"
             yield Target(f"{what}s a second, of direct ones", case, "≥", 0.6, share_of_direct(what, name), server.PAGE)
+    for count, at_once in ((1, "one_ms"), (stalls.AT_ONCE, "six_ms")):
+        name = "longest wait of another tenant, ms"
+        yield Target(name, f"{count} of the largest", "≤", stalls.BOUND_MS, longest_wait(at_once), stalls.PAGE)
+
+
+def longest_wait(at_once: str) -> Callable[[Results], float]:
+    """The longest that another tenant waited, beside any operation."""
+    return lambda results: stalls.longest(results["stalls"], at_once)
 
 
 def added(what: str) -> Callable[[Results], float]:

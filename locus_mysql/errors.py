@@ -9,6 +9,7 @@
     │   ├── ThreadExists        copying onto a thread that has checkpoints
     │   ├── CheckpointExists    saving other content under the id of a checkpoint whose history is kept
     │   ├── StateTooLarge       larger than a packet the server accepts
+    │   ├── AnswerTooLarge      the answer is larger than what may be read at once
     │   └── TenantUnknown       no tenant could be told for the thread
     ├── SetupError          correct the configuration or the server
     │   ├── ConfigError         options that are wrong or contradict each other
@@ -100,6 +101,10 @@ class ParentMissing(UsageError):
 
 class StateTooLarge(UsageError):
     """A state that needs a larger packet than the server's ``max_allowed_packet``."""
+
+
+class AnswerTooLarge(UsageError):
+    """The answer is larger than what the process that asked takes; nothing was written."""
 
 
 class TenantUnknown(UsageError, ValueError):

@@ -89,6 +89,12 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
         metavar="COUNT",
         help="processes that serve, each with connections and limits of its own (1)",
     )
+    parser.add_argument(
+        "--processes",
+        type=int,
+        metavar="COUNT",
+        help="processes of each worker for requests that may take long, begun when they are needed (4); 0 for none",
+    )
     parser.add_argument("--root-path", default="", metavar="PATH", help="the path that a proxy takes off")
     parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="certificate (PEM) for HTTPS")
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key (PEM)")
@@ -119,7 +125,7 @@ def serve(arguments: argparse.Namespace) -> int:
     _need_server()
     from ..server.application import create_app
     from ..server.limits import Limits
-    from ..server.running import bind, is_local, run
+    from ..server.running import bind, is_local, run, stop_s
     from ..server.workers import fork_workers
 
     config = MySQLConfig.from_env(**options_of(arguments))
@@ -137,7 +143,11 @@ def serve(arguments: argparse.Namespace) -> int:
     if not 1 <= arguments.workers <= MOST_WORKERS:
         raise ConfigError(f"--workers must be from 1 to {MOST_WORKERS}.")
     arguments.root_path = _root_path(arguments.root_path)
-    given = {"body_bytes": arguments.max_body_bytes, "requests": arguments.max_requests}
+    given = {
+        "body_bytes": arguments.max_body_bytes,
+        "requests": arguments.max_requests,
+        "processes": arguments.processes,
+    }
     if arguments.max_body_bytes is not None:
         given["bodies_bytes"] = max(Limits().bodies_bytes, 2 * arguments.max_body_bytes)
     limits = Limits(**{name: value for name, value in given.items() if value is not None})
@@ -170,7 +180,7 @@ def serve(arguments: argparse.Namespace) -> int:
 
         stopping = None
         if arguments.workers > 1:
-            worker = fork_workers(arguments.workers, sockets, ready)
+            worker = fork_workers(arguments.workers, sockets, ready, stop_s(limits) + 1)
             if isinstance(worker, int):
                 return worker
             sockets, ready, stopping = list(worker.sockets), worker.ready, worker.stopping
@@ -182,6 +192,7 @@ def serve(arguments: argparse.Namespace) -> int:
             tls_key=arguments.tls_key,
             ready=ready,
             stopping=stopping,
+            ends_process=True,
         )
     finally:
         for one in sockets:

@@ -47,7 +47,9 @@ def translate(error: Exception, endpoint: Endpoint, *, connecting: bool = False)
     if number is not None and number not in _GOODBYES and in_turn:
         return ServerError(number, _server_message(error))
     action = "Cannot connect to" if connecting else "Lost the connection to"
-    return ConnectionLost(f"{action} MySQL at {endpoint}: {_reason(error)}.", connecting=connecting)
+    return ConnectionLost(
+        f"{action} MySQL at {endpoint}: {_reason(error)}.", connecting=connecting, timed_out=_is_timeout(error)
+    )
 
 
 def ends_connection(error: Exception) -> bool:
@@ -76,12 +78,16 @@ def _server_message(error: Exception) -> str:
 
 def _reason(error: Exception) -> str:
     """Why the call failed, in words that hold no part of a packet."""
-    if isinstance(error, TimeoutError) or type(error).__name__ in _TIMEOUTS:
+    if _is_timeout(error):
         return "no answer within the time limit"
     numbered = getattr(error, "errno", None) or (error.args and isinstance(error.args[0], int) and error.args[0])
     if isinstance(error, OSError) or numbered:
         return str(error).rstrip(".") or type(error).__name__
     return type(error).__name__
+
+
+def _is_timeout(error: Exception) -> bool:
+    return isinstance(error, TimeoutError) or type(error).__name__ in _TIMEOUTS
 
 
 def _certificate_problem(error: Exception) -> str:

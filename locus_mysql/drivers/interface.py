@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from ..config import ConnectionOptions, Endpoint
@@ -48,15 +49,30 @@ class Traffic:
         round_trips: Packets sent that were to be answered.
         sent_bytes: Bytes of commands, before TLS; logging in is not counted.
         received_bytes: Bytes of answers, as those.
+        most_received: The most bytes of answers that its user takes; `ReadLimitReached` is raised beyond them.
     """
 
     round_trips: int = 0
     sent_bytes: int = 0
     received_bytes: int = 0
+    most_received: float = field(default=inf, compare=False)
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Begin anew, without a limit."""
         self.round_trips = self.sent_bytes = self.received_bytes = 0
+        self.most_received = inf
+
+
+class Session(NamedTuple):
+    """Which of a server's sessions a connection has; a connection may have one as its ``session``.
+
+    Args:
+        number: The server's ``CONNECTION_ID()``. A server never gives the same number twice.
+        server: Its ``@@server_uuid``.
+    """
+
+    number: int
+    server: str
 
 
 class DriverError(Exception):
@@ -83,11 +99,25 @@ class ConnectionLost(DriverError):
     Args:
         message: What was being done, and how it failed.
         connecting: True if no connection was made, so that no statement was sent.
+        timed_out: True if the server did not answer in time: it may still be at work on the statement.
     """
 
-    def __init__(self, message: str, *, connecting: bool = False) -> None:
+    def __init__(self, message: str, *, connecting: bool = False, timed_out: bool = False) -> None:
         super().__init__(message)
         self.connecting = connecting
+        self.timed_out = timed_out
+
+
+class ReadLimitReached(DriverError):
+    """An answer is larger than its user takes (`Traffic.most_received`); the connection was dropped.
+
+    Args:
+        limit_bytes: What it takes.
+    """
+
+    def __init__(self, limit_bytes: float) -> None:
+        super().__init__(f"An answer of the server exceeds {limit_bytes:.0f} bytes; the connection was dropped.")
+        self.limit_bytes = limit_bytes
 
 
 class PacketTooLarge(DriverError):

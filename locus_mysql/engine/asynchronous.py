@@ -15,9 +15,11 @@ from ..drivers.registry import find_driver
 from .at_fork import tell_at_fork
 from .bootstrap import DDLMode, ensure_schema
 from .counters import Counters, PoolState
+from .kills import Kills
 from .operation import Batch, Operation, Results, Undone
 from .pool import AsyncPool
 from .primary import PRIMARY
+from .reading import READ_LIMIT, ReadLimit
 from .retry import Retry, unexpected
 from .secondaries import Question, Secondaries
 from .secondary import SECONDARY
@@ -48,6 +50,7 @@ class AsyncEngine:
         self._counters = counters or Counters()
         self._driver = find_driver(config.driver)
         self._topology = Topology(config.endpoints)
+        self._kills = Kills(config, self._driver)
         self._secondaries = Secondaries(config)
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pools] = WeakKeyDictionary()
         self._abandoned: list[object] = []
@@ -102,6 +105,7 @@ class AsyncEngine:
                 pool.abort()
             else:
                 loop.call_soon_threadsafe(pool.abort)
+        await self._kills.finish_async()
 
     def begin_in_child(self) -> None:
         """After a fork: leave the parent's pools alone, and the lock, which a thread of the parent may hold for ever.
@@ -134,43 +138,62 @@ class AsyncEngine:
             operation.close()
 
     async def _execute(self, batch: Batch, retry: Retry) -> Results:
-        seen = None
+        seen, limit = None, READ_LIMIT.get()
         if self._secondaries.matter:
             self._secondaries.check(batch)
             question = self._secondaries.question(batch)
             if question is not None:
-                results = await self._ask_a_secondary(question)
-                if results is not None:
-                    return results
+                answer = await self._ask_a_secondary(question, batch, limit)
+                if answer is not None:
+                    return answer
             seen = self._secondaries.seen
         retry.begin_batch()
         tested = False
         while True:
             pool = self._pool().primary
+            if limit is not None:
+                await limit.enter()
             try:
                 async with pool.connection(tested=tested) as connection:
                     self._reached = True
+                    if limit is not None:
+                        limit.set_at(connection, batch)
                     if retry.fate_unknown:
                         retry.check_deadline()
                         if batch.landed is not None:
                             (found,) = await _execute(connection, (batch.landed,), seen)
                             if found.rows:
                                 return Results((), {}, landed=found.rows[0])
-                    return await _carry_out(connection, batch, retry, seen)
+                    results = await _carry_out(connection, batch, retry, seen)
+                    if limit is not None:
+                        limit.count(connection)
+                    return results
             except DriverError as error:
                 wait_s = retry.wait_after(error)
                 self._counters.retry()
+            finally:
+                if limit is not None:
+                    limit.leave()
             tested = True
             await asyncio.sleep(wait_s)
 
-    async def _ask_a_secondary(self, question: Question) -> Results | None:
+    async def _ask_a_secondary(self, question: Question, batch: Batch, limit: ReadLimit | None) -> Results | None:
         """What a secondary answers; None if it cannot, so that the primary is to."""
+        if limit is not None:
+            await limit.enter()
         try:
             async with self._pool().secondary.connection() as connection:
+                if limit is not None:
+                    limit.set_at(connection, batch)
                 results = await question.ask_async(connection)
+                if limit is not None:
+                    limit.count(connection)
         except DriverError as error:
             self._secondaries.rest(error)
             return None
+        finally:
+            if limit is not None:
+                limit.leave()
         self._secondaries.answered()
         return results
 
@@ -187,7 +210,7 @@ class AsyncEngine:
                         del self._pools[other]
                 pools = self._pools[loop] = _Pools(
                     *(
-                        AsyncPool(self._config, self._driver, self._topology, self._counters, role)
+                        AsyncPool(self._config, self._driver, self._topology, self._counters, role, self._kills)
                         for role in (PRIMARY, SECONDARY)
                     )
                 )

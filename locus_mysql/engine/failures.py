@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..drivers.interface import ConnectionLost, DriverError, PacketTooLarge, ServerError
+from ..drivers.interface import ConnectionLost, DriverError, PacketTooLarge, ReadLimitReached, ServerError
 from ..errors import (
+    AnswerTooLarge,
     AuthenticationFailed,
     DatabaseMissing,
     LocusMySQLError,
@@ -85,6 +86,11 @@ def explain(error: DriverError, config: ConnectionOptions) -> LocusMySQLError:
         return StateTooLarge(
             f"Saving this needs a packet of {error.size_bytes} bytes; MySQL at {where} accepts {error.limit_bytes}. "
             "Nothing was written. Raise the server's max_allowed_packet (1 GB at most), or make the state smaller."
+        )
+    if isinstance(error, ReadLimitReached):
+        return AnswerTooLarge(
+            f"The answer needs more than the {error.limit_bytes:.0f} bytes that may be read from the database at once. "
+            "Ask for less, such as for smaller pages."
         )
     if not isinstance(error, ServerError):
         return LocusMySQLError(str(error))

@@ -21,6 +21,7 @@ class SyncMember:
         self.server_version = connection.server_version
         self.max_allowed_packet = connection.max_allowed_packet
         self.traffic = getattr(connection, "traffic", None)
+        self.session = getattr(connection, "session", None)
 
     @property
     def closed(self) -> bool:
@@ -57,6 +58,7 @@ class AsyncMember:
         self.server_version = connection.server_version
         self.max_allowed_packet = connection.max_allowed_packet
         self.traffic = getattr(connection, "traffic", None)
+        self.session = getattr(connection, "session", None)
 
     @property
     def closed(self) -> bool:

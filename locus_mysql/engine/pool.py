@@ -24,6 +24,7 @@ from ..errors import PoolTimeout
 from .connection_logs import TOO_OLD, log_closed, log_dropped, log_gone, log_loss, log_opened
 from .counters import Counters, PoolState
 from .failures import READ_ONLY
+from .kills import Kills, leaves_a_statement
 from .members import AsyncMember, Role, SyncMember
 from .primary import PRIMARY
 from .reaper import REAPER
@@ -148,6 +149,7 @@ class SyncPool:
         topology: What is known of the servers, if it is known to others too.
         counters: Where it is counted what happens, if others count there too.
         role: Which of several servers the connections are to.
+        kills: Ends what a server still does for a connection that was dropped.
     """
 
     def __init__(
@@ -157,8 +159,10 @@ class SyncPool:
         topology: Topology | None = None,
         counters: Counters | None = None,
         role: Role = PRIMARY,
+        kills: Kills | None = None,
     ) -> None:
         self._role = role
+        self._kills = kills
         self._process = os.getpid()
         self._idle: IdleConnections[SyncConnection] = IdleConnections(config)
         self._counters = counters or Counters()
@@ -312,6 +316,8 @@ class SyncPool:
                 self._generation += 1
                 kept = self._idle.take_all()
         connection.abort()
+        if self._kills is not None and leaves_a_statement(error):
+            self._kills.end(connection)
         for one in kept:
             one.connection.abort()
         if _condemns_server(error):
@@ -388,6 +394,7 @@ class AsyncPool:
         topology: What is known of the servers, if it is known to others too.
         counters: Where it is counted what happens, if others count there too.
         role: Which of several servers the connections are to.
+        kills: Ends what a server still does for a connection that was dropped.
     """
 
     def __init__(
@@ -397,8 +404,10 @@ class AsyncPool:
         topology: Topology | None = None,
         counters: Counters | None = None,
         role: Role = PRIMARY,
+        kills: Kills | None = None,
     ) -> None:
         self._role = role
+        self._kills = kills
         self._process = os.getpid()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._idle: IdleConnections[AsyncConnection] = IdleConnections(config)
@@ -540,6 +549,8 @@ class AsyncPool:
             self._keep(connection, opened_at)
             return
         connection.abort()
+        if self._kills is not None and leaves_a_statement(error):
+            self._kills.end(connection)
         others = 0
         if current and _condemns_server(error) and isinstance(connection, AsyncMember):
             self._topology.failed(connection.endpoint, error)

@@ -13,6 +13,7 @@ from ..drivers.registry import find_driver
 from .at_fork import tell_at_fork
 from .bootstrap import DDLMode, ensure_schema
 from .counters import Counters, PoolState
+from .kills import Kills
 from .operation import Batch, Operation, Results, Undone
 from .pool import SyncPool
 from .primary import PRIMARY
@@ -39,6 +40,7 @@ class SyncEngine:
         self._counters = counters or Counters()
         self._driver = find_driver(config.driver)
         self._topology = Topology(config.endpoints)
+        self._kills = Kills(config, self._driver)
         self._secondaries = Secondaries(config)
         self._open_pools()
         self._abandoned: list[object] = []
@@ -79,6 +81,7 @@ class SyncEngine:
         """Close the connections. The next operation opens new ones."""
         self._pool.close()
         self._secondary_pool.close()
+        self._kills.finish()
 
     def begin_in_child(self) -> None:
         """After a fork: leave the parent's pools alone. They are not freed: that might speak on their connections."""
@@ -87,7 +90,8 @@ class SyncEngine:
 
     def _open_pools(self) -> None:
         self._pool, self._secondary_pool = (
-            SyncPool(self._config, self._driver, self._topology, self._counters, role) for role in (PRIMARY, SECONDARY)
+            SyncPool(self._config, self._driver, self._topology, self._counters, role, self._kills)
+            for role in (PRIMARY, SECONDARY)
         )
 
     def _drive(self, operation: Operation[T]) -> T:

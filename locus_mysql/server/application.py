@@ -83,11 +83,15 @@ def create_app(
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         yield
         services.stopping.set()
+        if dispatcher.processes is not None:
+            await dispatcher.processes.close()
         if owned:
             await database.aclose()
 
     allowed = Hosts(allowed_hosts, loopback=tokens is None)
-    app = Application(Dispatcher(routers, limits, allowed), lifespan=lifespan)
+    # One is for what is no request: the pages that are live, and the question whether the database answers.
+    dispatcher = Dispatcher(routers, limits, allowed, max(1, database.config.pool_size - 1))
+    app = Application(dispatcher, lifespan=lifespan)
     app.state.services = services
     app.state.limits = limits  # for who serves it
     return app

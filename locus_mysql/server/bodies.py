@@ -89,7 +89,8 @@ async def read_body(
         media_type: What the body must be.
         limit: How large it may be.
         limits: How long it may take.
-        hold: Told of every piece's size; raises `Problem` if there is no place for it.
+        hold: Given the size that the request announces, else that of every piece; raises `Problem` if there is no
+            place for it.
 
     Raises:
         Problem: It is of another kind, too large, or too slow.
@@ -103,10 +104,11 @@ async def read_body(
         raise Problem(415, "unsupported_media_type", "The body must be UTF-8.")
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise Problem(415, "unsupported_encoding", "The body must not be compressed.")
+    declared = int(request.headers.get("content-length", "0"))
     too_large = Problem(413, "body_too_large", f"The body is larger than {limit} bytes.")
-    declared = request.headers.get("content-length", "0")
-    if int(declared) > limit:
+    if declared > limit:
         raise too_large
+    hold(declared)
     pieces, size = [], 0
     try:
         async with asyncio.timeout(limits.body_s):
@@ -118,7 +120,8 @@ async def read_body(
                 size += len(piece)
                 if size > limit:
                     raise too_large
-                hold(len(piece))
+                if not declared:
+                    hold(len(piece))
                 pieces.append(piece)
                 if not message.get("more_body", False):
                     request.state.body_ended = True

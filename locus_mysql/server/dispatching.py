@@ -7,7 +7,9 @@ import logging
 import re
 import time
 import traceback
-from collections.abc import Hashable, Sequence
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Hashable, Sequence
+from contextlib import asynccontextmanager, suppress
 from uuid import uuid4
 
 from starlette.requests import Request
@@ -15,7 +17,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from ..engine.logs import told, told_of_setup
-from ..errors import SetupError
+from ..engine.reading import limited_reads
+from ..errors import AnswerTooLarge, SetupError
 from .bodies import (
     FORM_BYTES,
     ClientGone,
@@ -31,9 +34,10 @@ from .bodies import (
 from .hosts import Hosts
 from .limits import Limits
 from .problems import Problem, not_found, problem_of, try_later
+from .processes import Processes
 from .routing import Endpoint, Router, segments_of
 from .sending import PIECE_BYTES, in_pieces, send_and_close
-from .shares import Share, Shares
+from .shares import Places, Share, Shares
 
 #: What was answered: INFO, with the template of the path. Something went wrong inside, or what is stored is damaged:
 #: ERROR, without what either holds.
@@ -41,6 +45,22 @@ REQUESTS = logging.getLogger("locus_mysql.requests")
 
 #: A request's id that a client may choose: nothing that could break a log or a header.
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+#: What a request that is carried out in the service's own process may read from the database. What needs more is begun
+#: anew in a request process.
+SMALL_READ_BYTES = 262_144
+
+#: How many requests are known to have needed more, so that the same ones go there at once.
+KNOWN_LARGE = 1_000
+
+#: After how many seconds is looked whether the client still waits.
+LOOK_AFTER_S = 0.25
+
+#: How long a client that sends nothing more is believed to wait for its answer all the same, in seconds.
+BELIEVED_S = 1.0
+
+#: Set in a request's state by what holds the connection, when its client sends nothing more: mostly it has left.
+SENDS_NO_MORE = "sends_no_more"
 
 #: What every answer has, unless its endpoint says otherwise.
 HEADERS = (
@@ -52,6 +72,10 @@ HEADERS = (
 )
 
 
+class _Large(Exception):
+    """A request turned out to be too large for the service's own process."""
+
+
 class Dispatcher:
     """The application proper, within Starlette.
 
@@ -59,14 +83,19 @@ class Dispatcher:
         routers: The first that knows a path answers.
         limits: What is refused.
         hosts: Where requests may be sent to.
+        connections: How many connections to the database requests may use at once.
     """
 
-    def __init__(self, routers: Sequence[Router], limits: Limits, hosts: Hosts) -> None:
+    def __init__(self, routers: Sequence[Router], limits: Limits, hosts: Hosts, connections: int) -> None:
         self.routers = list(routers)
         self.limits = limits
         self.hosts = hosts
         self.requests = Shares(limits.requests)
         self.bytes = Shares(limits.bodies_bytes)
+        self.connections = Places(connections)
+        #: Where requests that may take long are carried out; None: in this process.
+        self.processes: Processes | None = None
+        self._large: OrderedDict[Hashable, None] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -123,51 +152,73 @@ class Dispatcher:
         share = Share()
         if endpoint.access != "open":
             request.state.caller = caller = router.authenticate(request)
-            share = Share((caller.tenant, caller.name))
+            share = Share(caller.tenant)
             if endpoint.access == "write" and not caller.may_write:
                 raise Problem(403, "read_only", "This token may read, but not write.")
+        request.state.answered = Share(share.tenant)
         try:
-            await self._read(request, endpoint, share)
+            self._parse_query(request, endpoint)
+            body = await self._read(request, endpoint, share)
             share.take(self.requests, 1)
-            response = await self._within_time(request, endpoint)
+            return await self._within_time(request, endpoint, body, share.tenant)
         finally:
             share.give_back()
-        self._hold(request, response, share.caller)
+
+    async def answer_apart(self, scope: Scope, body: bytes) -> Response:
+        """Answer a request in a request process: it was checked before, and its body was read."""
+        request = Request(scope)
+        request.state.body_bytes = len(body)
+        segments = segments_of(scope)
+        router, (endpoint, path_params) = next(
+            (one, found) for one in self.routers if (found := one.find(request.method, segments)) is not None
+        )
+        scope["path_params"] = path_params
+        try:
+            self._parse_query(request, endpoint)
+            await self._parse_body(request, endpoint, body)
+            with limited_reads(self.limits.answer_bytes):
+                response = await endpoint.handler(request)
+            self._check_size(response)
+        except MemoryError:
+            raise
+        except Exception as error:
+            problem = problem_of(error)
+            if problem.status == 500 or problem.code == "not_set_up":
+                _log_failure(error, problem, request.state.request_id)
+            return router.explain(request, problem, request.state.request_id)
         return response
 
-    def _hold(self, request: Request, response: Response, caller: Hashable) -> None:
-        """Count a large answer until it is sent, or clients that ask and do not read would fill the memory."""
-        size = len(getattr(response, "body", b""))
-        if size > PIECE_BYTES:
-            request.state.answered = Share(caller)
-            request.state.answered.take(self.bytes, min(size, self.bytes.of_one))
-
-    async def _read(self, request: Request, endpoint: Endpoint, share: Share) -> None:
-        """Check and parse what the request brings along."""
+    def _parse_query(self, request: Request, endpoint: Endpoint) -> None:
         query = query_of(request, endpoint.lists)
         if endpoint.query is not None:
             request.state.query = parsed(endpoint.query, query, "The query")
         elif query and endpoint.body != "form":
             raise Problem(400, "invalid_input", "There is no query here.")
+
+    async def _read(self, request: Request, endpoint: Endpoint, share: Share) -> bytes:
+        """The body of a request; a place for it is taken before it comes, as far as its size is known."""
         if endpoint.body is None:
             check_no_body(request)
-            return
+            return b""
 
         def hold(size: int) -> None:
             share.take(self.bytes, size)
 
         if endpoint.body == "form":
-            kind = "application/x-www-form-urlencoded"
-            request.state.body = await read_body(request, kind, FORM_BYTES, self.limits, hold)
-        else:
-            body = await read_body(request, "application/json", self.limits.body_bytes, self.limits, hold)
+            return await read_body(request, "application/x-www-form-urlencoded", FORM_BYTES, self.limits, hold)
+        return await read_body(request, "application/json", self.limits.body_bytes, self.limits, hold)
+
+    async def _parse_body(self, request: Request, endpoint: Endpoint, body: bytes) -> None:
+        if endpoint.body == "form":
+            request.state.body = body
+        elif endpoint.body is not None:
             value = await aside(request, json_of, body, self.limits)
             request.state.body = parsed(endpoint.body, value, "The body")
 
-    async def _within_time(self, request: Request, endpoint: Endpoint) -> Response:
+    async def _within_time(self, request: Request, endpoint: Endpoint, body: bytes, tenant: Hashable) -> Response:
         try:
-            async with asyncio.timeout(self.limits.request_s) as limit:
-                return await endpoint.handler(request)
+            async with asyncio.timeout(self.limits.request_s) as limit, _while_wanted(request, endpoint):
+                return await self._perform(request, endpoint, body, tenant)
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -176,6 +227,103 @@ class Dispatcher:
                 f"This took longer than {self.limits.request_s:g} s and was given up; a write may have been carried "
                 "out. Repeat the request.",
             ) from None
+
+    async def _perform(self, request: Request, endpoint: Endpoint, body: bytes, tenant: Hashable) -> Response:
+        """Carry a request out in this process if it is small, else in a request process."""
+        if endpoint.access == "open":
+            await self._parse_body(request, endpoint, body)
+            return await endpoint.handler(request)
+        processes = None if endpoint.runs == "here" else self.processes
+        if processes is None:
+            return await self._perform_here(request, endpoint, body, tenant, self.limits.answer_bytes)
+        place = (tenant, request.method, request.scope["path"])
+        if endpoint.runs == "unless_large" and len(body) <= endpoint.small_bytes and place not in self._large:
+            with suppress(_Large):
+                return await self._perform_here(request, endpoint, body, tenant, SMALL_READ_BYTES)
+            self._large[place] = None
+            if len(self._large) > KNOWN_LARGE:
+                self._large.popitem(last=False)
+
+        def hold(size: int) -> None:
+            request.state.answered.take(self.bytes, size)
+
+        return await processes.run(request, body, tenant, hold)
+
+    async def _perform_here(
+        self, request: Request, endpoint: Endpoint, body: bytes, tenant: Hashable, most_read: int
+    ) -> Response:
+        """Carry a request out in this process.
+
+        Raises:
+            _Large: It needs more than may be read for it here, and has written nothing.
+        """
+        await self._parse_body(request, endpoint, body)
+        with limited_reads(most_read, self.connections, tenant) as limit:
+            try:
+                response = await endpoint.handler(request)
+            except AnswerTooLarge:
+                if limit.wrote or most_read == self.limits.answer_bytes:
+                    raise
+                raise _Large from None
+        self._hold(request, response)
+        return response
+
+    def _hold(self, request: Request, response: Response) -> None:
+        """Count a large answer until it is sent, or clients that ask and do not read would fill the memory."""
+        size = self._check_size(response)
+        if size > PIECE_BYTES:
+            request.state.answered.take(self.bytes, size)
+
+    def _check_size(self, response: Response) -> int:
+        size = len(getattr(response, "body", b""))
+        if size > self.limits.answer_bytes:
+            raise Problem(
+                400,
+                "answer_too_large",
+                f"The answer is larger than {self.limits.answer_bytes} bytes. Ask for less, such as for smaller pages.",
+            )
+        return size
+
+
+@asynccontextmanager
+async def _while_wanted(request: Request, endpoint: Endpoint) -> AsyncIterator[None]:
+    """End the block if it takes long, only reads, and its client leaves. A write goes on.
+
+    Raises:
+        ClientGone: It has left.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    looking: list[asyncio.Task[None]] = []
+    gone = False
+
+    async def look() -> None:
+        nonlocal gone
+        with suppress(ClientGone):
+            while (await request.receive())["type"] != "http.disconnect":
+                if getattr(request.state, SENDS_NO_MORE, False):
+                    await asyncio.sleep(BELIEVED_S)
+                    break
+        gone = True
+        if task is not None:
+            task.cancel()
+
+    def begin() -> None:
+        looking.append(loop.create_task(look()))
+
+    timer = None
+    if endpoint.access != "write" and request.state.body_ended:
+        timer = loop.call_later(LOOK_AFTER_S, begin)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if gone and task is not None and task.uncancel() == 0:
+            raise ClientGone from None
+        raise
+    finally:
+        if timer is not None:
+            timer.cancel()
+        for one in looking:
+            one.cancel()
 
 
 def _log_failure(error: Exception, problem: Problem, request_id: str) -> None:

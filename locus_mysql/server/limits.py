@@ -17,10 +17,13 @@ class Limits:
             being sent, may take together.
         values: How many lists and objects a body may hold; each takes twenty times as much memory as it takes to write.
         body_s: How long a client may take to send a body, in seconds.
-        requests: How many requests are carried out at once; more are answered 503. Of these, and of the bytes, one
-            token may have half, and so may all without a token together; what is more is answered 429.
+        requests: How many requests are carried out at once; more are answered 503. Of these, of the bytes, of the
+            connections to the database and of the processes, one tenant may have half, and so may all without a token
+            together; a second tenant half of the rest. A tenant's excess is answered 429, or waits.
         request_s: How long carrying out a request may take, in seconds: shorter than clients wait (Locus' 30 s), so
             that they are told.
+        processes: How many processes `serve` has at once for requests that may take long; 0 for none.
+        process_bytes: How much memory one of them may take for a request.
         connections: How many clients may be connected at once, for `serve`.
         head_s: How long a client may take to send a request's line and headers, for `serve`, in seconds.
         send_s: How long a client may leave an answer unread, for `serve`, in seconds.
@@ -32,13 +35,21 @@ class Limits:
     body_s: float = 30.0
     requests: int = 128
     request_s: float = 25.0
+    processes: int = 4
+    process_bytes: int = 1024 * 1024 * 1024
     connections: int = 1_000
     head_s: float = 15.0
     send_s: float = 60.0
 
     def __post_init__(self) -> None:
         for one in fields(self):
-            if not getattr(self, one.name) > 0:
+            given = getattr(self, one.name)
+            if given < 0 or (given == 0 and one.name != "processes"):
                 raise ConfigError(f"{one.name} must be positive.")
         if self.bodies_bytes < 2 * self.body_bytes:
             raise ConfigError("bodies_bytes must be twice body_bytes at least, as one token may have half of them.")
+
+    @property
+    def answer_bytes(self) -> int:
+        """The largest answer, and the most that is read from the database for one: what one tenant may have."""
+        return self.bodies_bytes // 2

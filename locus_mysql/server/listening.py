@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Hashable
 from http import HTTPStatus
-from typing import cast
+from typing import ClassVar, cast
 from uuid import uuid4
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from .dispatching import HEADERS, REQUESTS
+from .dispatching import HEADERS, REQUESTS, SENDS_NO_MORE
 from .gathering import Gathering
 from .limits import Limits
 from .problems import Problem, explained, try_later
@@ -28,13 +30,19 @@ class Connection(H11Protocol):
     """
 
     limits = Limits()
+    #: Connections of clients that no request of a tenant came from, in the order in which they came.
+    strangers: ClassVar[dict[Connection, None]] = {}
+    #: How many connections each tenant has.
+    tenants: ClassVar[Counter[Hashable]] = Counter()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in Uvicorn
         """A client has connected."""
         self._head_timer: asyncio.TimerHandle | None = None
         self._send_timer: asyncio.TimerHandle | None = None
+        self._known: Hashable = None
+        self.strangers[self] = None
         super().connection_made(cast(asyncio.Transport, Gathering(transport, self.loop)))
-        if len(self.connections) > self.limits.connections:
+        if len(self.connections) > self.limits.connections and not self._close_a_stranger():
             self._refuse(_TOO_MANY)
         else:
             self._time_head()
@@ -44,6 +52,7 @@ class Connection(H11Protocol):
         for timer in (self._head_timer, self._send_timer):
             if timer is not None:
                 timer.cancel()
+        self._forget()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -64,12 +73,17 @@ class Connection(H11Protocol):
             return False
         if not unread:
             cycle.keep_alive = False
+            # Most have left; some wait for the answer. Who carries the request out decides how long to believe that.
+            cycle.scope["state"][SENDS_NO_MORE] = True
+            cycle.message_event.set()
         return self.scheme != "https"  # TLS cannot be half closed
 
     def on_response_complete(self) -> None:
         """The answer is written, and the next request may come."""
         super().on_response_complete()
         self._time_head()
+        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
+            self._know()
 
     def pause_writing(self) -> None:
         """The client does not read."""
@@ -96,6 +110,57 @@ class Connection(H11Protocol):
             self._head_timer.cancel()
             self._head_timer = None
 
+    def _close_a_stranger(self) -> bool:
+        """Make room for a new client: close the connection of a stranger that waits; whether there was one.
+
+        Strangers are clients from whom nothing came, or nothing that needs a token. Of the address that has most of
+        their connections, the oldest is closed.
+        """
+        addresses = Counter(map(Connection._address, self.strangers))
+        most = max(addresses.values(), default=0)
+        for one in self.strangers:
+            if one is not self and one._is_silent() and addresses[one._address()] == most:
+                one.transport.abort()
+                one._forget()
+                one.connections.discard(one)
+                return True
+        return False
+
+    def _is_silent(self) -> bool:
+        """Whether nothing is being done for the client: the service waits for it, and has not let it in."""
+        waits = self.cycle is None or self.cycle.response_complete or self.conn.their_state is h11.SEND_BODY
+        return waits and self._tenant_of_request() is None
+
+    def _tenant_of_request(self) -> Hashable:
+        """Whose the request is that came last, if the service has let it in."""
+        caller = (getattr(self, "scope", None) or {}).get("state", {}).get("caller")
+        return None if caller is None else caller.tenant
+
+    def _know(self) -> None:
+        """Count the connection for the tenant whose request was answered; close it if the tenant has too many.
+
+        A tenant may leave as many open as are free: one alone has half of them.
+        """
+        tenant = self._tenant_of_request()
+        if tenant is None:
+            return
+        if self._known is None:
+            self._forget()
+            self._known = tenant
+            self.tenants[tenant] += 1
+        if self.tenants[self._known] > max(1, self.limits.connections - len(self.connections)):
+            self.transport.close()
+
+    def _forget(self) -> None:
+        self.strangers.pop(self, None)
+        if self._known is not None:
+            self.tenants[self._known] -= 1
+            self._known = None
+
+    def _address(self) -> str:
+        """The client's, without the port."""
+        return self.client[0] if self.client else ""
+
     def _give_up(self) -> None:
         self._head_timer = None
         if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
@@ -120,4 +185,4 @@ class Connection(H11Protocol):
 
 def connections_under(limits: Limits) -> type[Connection]:
     """The class of connections that these limits hold for; Uvicorn makes the objects."""
-    return type("LimitedConnection", (Connection,), {"limits": limits})
+    return type("LimitedConnection", (Connection,), {"limits": limits, "strangers": {}, "tenants": Counter()})

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from starlette.responses import Response
 
 from ..errors import (
+    AnswerTooLarge,
     CapacityExceeded,
     CheckpointExists,
     Conflict,
@@ -74,6 +75,7 @@ _TOLD: tuple[tuple[type[LocusMySQLError], int, str], ...] = (
     (ThreadExists, 409, "thread_exists"),
     (CheckpointExists, 409, "checkpoint_exists"),
     (ParentMissing, 409, "parent_missing"),
+    (AnswerTooLarge, 400, "answer_too_large"),
     (UsageError, 400, "invalid_input"),
     (Conflict, 409, "conflict"),
     (TurnLost, 409, "turn_lost"),

@@ -28,6 +28,10 @@ Authenticate: TypeAlias = Callable[[Request], Caller]
 #: From a request, a problem and the request's id, the answer.
 Explain: TypeAlias = Callable[[Request, Problem, str], Response]
 
+#: Where a request is carried out by a service that has request processes: in the service's own process; there, unless
+#: it turns out to be large; or in a request process.
+Runs: TypeAlias = Literal["here", "unless_large", "apart"]
+
 #: What a caller needs: nothing, a token, or one that may write.
 Access: TypeAlias = Literal["open", "read", "write"]
 
@@ -51,6 +55,9 @@ class Endpoint:
         body: The model of the JSON body; without one, there must be none. ``"form"``: a form of a page, up to the
             endpoint, as bytes in ``request.state.body``.
         answer: The model, or type, of the answer, for the description of the API.
+        runs: Where it is carried out. ``"here"`` is for what is small whatever is stored and sent, or needs what only
+            the service's own process knows; ``"apart"`` for what may read or compute much for a short answer.
+        small_bytes: The largest body that may be carried out in the service's own process.
     """
 
     method: str
@@ -61,6 +68,8 @@ class Endpoint:
     query: type[BaseModel] | None = None
     body: type[BaseModel] | Literal["form"] | None = None
     answer: Any = None
+    runs: Runs = "unless_large"
+    small_bytes: int = 65_536
     #: The template's parts.
     segments: Sequence[str] = field(init=False)
     #: Fields of the query that are lists: their names may stand in it more than once.

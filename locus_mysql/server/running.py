@@ -7,11 +7,14 @@ import contextlib
 import errno
 import logging
 import math
+import os
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any, cast
 
 import uvicorn
@@ -19,10 +22,15 @@ from starlette.applications import Starlette
 
 from ..checkpoints.store import StoreOperations
 from ..errors import ConfigError, LocusMySQLError, SetupError
+from .application import Application
+from .fork_server import ForkServer
 from .hosts import is_loopback
 from .limits import Limits
 from .listening import connections_under
+from .pages.rendering import compile_templates
+from .processes import PROCESSES, Processes
 from .pulse import PATIENCE_S
+from .request_process import work
 from .services import Services
 
 #: What happened to the service as a whole: INFO. The database is away as it starts: WARNING.
@@ -31,6 +39,13 @@ SERVICE = logging.getLogger("locus_mysql.service")
 #: How long an idle connection is kept, in seconds: longer than httpx, and so Locus' client, uses it again (5). Else the
 #: service would close it just as a request comes, and a POST would fail.
 KEEP_ALIVE_S = 10
+
+#: How long the service may take to end beyond what it gives to the requests that it has, in seconds: statements and
+#: request processes are ended then, and connections closed.
+END_S = 10.0
+
+#: How long threads may go on once all requests have ended, in seconds: nobody waits for what they do.
+THREADS_S = 2.0
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -41,13 +56,18 @@ class Server(uvicorn.Server):
     Args:
         config: Uvicorn's options.
         services: Those of the application.
+        limits: How long requests may take.
         ready: Called when clients may come.
     """
 
-    def __init__(self, config: uvicorn.Config, services: Services, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, services: Services, limits: Limits, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self.services = services
+        self.limits = limits
         self.ready = ready
+        #: Whether the process is to end with the service.
+        self.ends_process = False
+        self._timed = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to accept clients."""
@@ -58,6 +78,17 @@ class Server(uvicorn.Server):
         """Accept nothing more, finish what was accepted, and end."""
         self.services.stopping.set()
         await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal asks to stop."""
+        self._end_in_time()
+        super().handle_exit(sig, frame)
+
+    def _end_in_time(self) -> None:
+        """See to it that the process ends within its limit, whatever runs: also if the event loop never does again."""
+        if self.ends_process and not self._timed:
+            self._timed = True
+            exit_after(stop_s(self.limits), 1)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -81,6 +112,7 @@ def run(
     tls_key: Path | None = None,
     ready: Callable[[], None] = lambda: None,
     stopping: int | None = None,
+    ends_process: bool = False,
 ) -> None:
     """Serve until a signal asks to stop; then finish what was accepted.
 
@@ -94,14 +126,18 @@ def run(
         tls_key: File of its key (PEM).
         ready: Called when the database was asked, and clients may come.
         stopping: A file descriptor that asks to stop as well, once it can be read from.
+        ends_process: Whether this process is to end with the service, within `stop_s`, whatever its threads do.
 
     Raises:
         SetupError: The database answers, and cannot be used.
     """
     server = server_of(app, ready, root_path=root_path, ssl_certfile=tls_cert, ssl_keyfile=tls_key)
+    server.ends_process = ends_process
+    begin_processes(app, sockets, [] if stopping is None else [stopping])
 
     def stop() -> None:
         asyncio.get_running_loop().remove_reader(cast(int, stopping))
+        server._end_in_time()
         server.should_exit = True
 
     async def serve() -> None:
@@ -109,9 +145,51 @@ def run(
             asyncio.get_running_loop().add_reader(stopping, stop)
         await _check_database(server.services)
         await server.serve(sockets)
+        if server.ends_process:
+            exit_after(THREADS_S, 0)
 
     with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
         runner.run(serve())
+
+
+def begin_processes(app: Starlette, sockets: list[socket.socket], descriptors: list[int]) -> None:
+    """Have requests that may take long carried out in processes, where that is possible.
+
+    Args:
+        app: What `create_app` made. It must not have answered a request yet.
+        sockets: Where the service listens; the processes must not keep them open.
+        descriptors: Other descriptors that they must not keep open.
+    """
+    limits: Limits = app.state.limits
+    if isinstance(app, Application) and len(app.dispatcher.routers) > 1:
+        compile_templates()  # before anybody waits, and once for all processes
+    if not limits.processes or not isinstance(app, Application):
+        return
+    fork_server = ForkServer.start(partial(work, app), sockets, descriptors)
+    if fork_server is None:
+        PROCESSES.warning(
+            "Requests that take long are carried out in the service's own process, and others wait for them: this "
+            "system cannot fork, or has forbidden it."
+        )
+        return
+    app.dispatcher.processes = Processes(fork_server, limits.processes)
+
+
+def stop_s(limits: Limits) -> float:
+    """How long a service with these limits may take to end, in seconds."""
+    return math.ceil(limits.body_s + limits.request_s) + END_S
+
+
+def exit_after(seconds: float, code: int) -> None:
+    """End this process after some time, unless it has ended by then: without waiting for threads, or for anything."""
+
+    def end() -> None:
+        logging.shutdown()
+        os._exit(code)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
 
 
 def server_of(app: Starlette, ready: Callable[[], None] = lambda: None, **options: Any) -> Server:
@@ -135,7 +213,7 @@ def server_of(app: Starlette, ready: Callable[[], None] = lambda: None, **option
         timeout_graceful_shutdown=math.ceil(limits.body_s + limits.request_s),
         **options,
     )
-    return Server(config, app.state.services, ready)
+    return Server(config, app.state.services, limits, ready)
 
 
 def bind(host: str, port: int) -> list[socket.socket]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import selectors
 import signal
@@ -47,13 +48,16 @@ class Worker:
         os.write(self.telling, b".")
 
 
-def fork_workers(count: int, sockets: Sequence[socket.socket], ready: Callable[[], None]) -> Worker | int:
+def fork_workers(
+    count: int, sockets: Sequence[socket.socket], ready: Callable[[], None], stop_s: float
+) -> Worker | int:
     """Begin workers, and watch over them until a signal asks to stop. A second SIGINT stops at once.
 
     Args:
         count: How many.
         sockets: Where they listen, made by `bind`; closed here when they are to stop.
         ready: Called when all of them have said that clients may come.
+        stop_s: How long they may take to end once they are to, in seconds; then they are killed.
 
     Returns:
         In each worker, what it is; its caller goes on to serve. In the calling process, once all have ended, the exit
@@ -64,14 +68,16 @@ def fork_workers(count: int, sockets: Sequence[socket.socket], ready: Callable[[
     """
     if not hasattr(os, "fork"):
         raise ConfigError("Several workers need a system that forks, which this one is not.")
-    return _Watch(count, sockets, ready).run()
+    return _Watch(count, sockets, ready, stop_s).run()
 
 
 class _Watch:
     """Watches over workers. See `fork_workers`."""
 
-    def __init__(self, count: int, sockets: Sequence[socket.socket], ready: Callable[[], None]) -> None:
+    def __init__(self, count: int, sockets: Sequence[socket.socket], ready: Callable[[], None], stop_s: float) -> None:
         self._sockets = _of_each(count, sockets)
+        self._stop_s = stop_s
+        self._kill_at = math.inf
         self._ready = ready
         #: By process, at which of the sockets it serves.
         self._workers: dict[int, int] = {}
@@ -99,6 +105,8 @@ class _Watch:
                     else:
                         for number in signals.recv(64):
                             self._obey(number)
+                if time.monotonic() >= self._kill_at:
+                    self._kill()
                 self._reap()
         for one in (stopping, hearing, telling):
             os.close(one)
@@ -126,11 +134,14 @@ class _Watch:
 
     def _obey(self, number: int) -> None:
         if number == signal.SIGINT and self._stops:
-            for pid in self._workers:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            self._kill()
         elif number in STOP_SIGNALS:
             self._stop()
+
+    def _kill(self) -> None:
+        for pid in self._workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def _stop(self) -> None:
         if not self._stops:
@@ -138,6 +149,7 @@ class _Watch:
                 for one in sockets:
                     one.close()
             os.close(self._keeps_going)
+            self._kill_at = time.monotonic() + self._stop_s
         self._stops += 1
 
     def _reap(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from ...config import ConnectionOptions, Endpoint
 from ...dialect.statement import Statement
 from ..failures import ends_connection, translate
-from ..interface import ConnectionLost, Result, Traffic
+from ..interface import ConnectionLost, Result, Session, Traffic
 from ..login.plain_login import check_plugin
 from ..login.tls import NoTLSOffered
 from . import session
@@ -36,6 +36,7 @@ class Adapter(ABC):
         self.max_allowed_packet = _PACKET_UNTIL_KNOWN
         self.closed = False
         self.traffic = Traffic()
+        self.session: Session | None = None
         self.config = config
         self.endpoint = endpoint
         self.tls = tls

@@ -56,6 +56,7 @@ class AsyncAdapter(Adapter):
                     results = await connection._send_each(connection.packets(session.SETUP))
                 connection.check_results(session.SETUP, results)
                 connection.max_allowed_packet = session.max_allowed_packet(results)
+                connection.session = session.session_of(results)
             except NoTLSOffered:
                 connection.abort()
                 continue

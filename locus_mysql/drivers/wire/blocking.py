@@ -11,7 +11,7 @@ from typing import Self
 from ...config import ConnectionOptions, Endpoint
 from ...dialect.statement import Statement
 from ..failures import translate
-from ..interface import Result
+from ..interface import ReadLimitReached, Result
 from ..login.tls import NoTLSOffered, no_tls, tls_attempts
 from . import session
 from .adapter import GOODBYE_S, Adapter, as_loss
@@ -60,6 +60,7 @@ class SyncAdapter(Adapter):
                 results = connection._send_each(connection.packets(session.SETUP), connected_by)
                 connection.check_results(session.SETUP, results)
                 connection.max_allowed_packet = session.max_allowed_packet(results)
+                connection.session = session.session_of(results)
             except NoTLSOffered:
                 connection.abort()
                 continue
@@ -139,6 +140,8 @@ class SyncAdapter(Adapter):
             if not count:
                 raise ConnectionResetError("the server closed the connection")
             traffic.received_bytes += count
+            if traffic.received_bytes > traffic.most_received:
+                raise ReadLimitReached(traffic.most_received)
             complete = inbox.received(count, reader)
         return reader.results
 

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from ..interface import Result, Traffic
+from ..interface import ReadLimitReached, Result, Traffic
 from .commands import Command
 from .inbox import Inbox
 from .results import ResultReader, unasked
@@ -111,7 +111,11 @@ class Conversation(asyncio.BufferedProtocol):
             # Such as the server's word that it closes an idle connection.
             self._refuse(unasked(bytes(self._inbox.room()[:nbytes])))
             return
-        self._traffic.received_bytes += nbytes
+        traffic = self._traffic
+        traffic.received_bytes += nbytes
+        if traffic.received_bytes > traffic.most_received:
+            self._end(ReadLimitReached(traffic.most_received))
+            return
         try:
             complete = self._inbox.received(nbytes, reader)
         except Exception as error:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...dialect.statement import Statement
 from ...errors import UnsupportedServer
-from ..interface import Result
+from ..interface import Result, Session
 
 #: The first version that has the row alias of INSERT … ON DUPLICATE KEY UPDATE. The collation
 #: ``utf8mb4_0900_bin`` came earlier, with 8.0.17.
@@ -28,7 +28,7 @@ SETUP: tuple[Statement, ...] = (
         " @@SESSION.transaction_isolation = 'READ-COMMITTED'",
         (_SQL_MODE,),
     ),
-    Statement("SELECT @@SESSION.max_allowed_packet"),
+    Statement("SELECT @@SESSION.max_allowed_packet, CONNECTION_ID(), @@server_uuid"),
 )
 
 
@@ -36,6 +36,12 @@ def max_allowed_packet(results: Sequence[Result]) -> int:
     """The size in bytes that `SETUP` has read."""
     (row,) = results[-1].rows
     return int(str(row[0]))
+
+
+def session_of(results: Sequence[Result]) -> Session | None:
+    """Which session `SETUP` was carried out in; None if a proxy did not say."""
+    (row,) = results[-1].rows
+    return Session(int(str(row[1])), str(row[2])) if len(row) > 2 and row[1] and row[2] else None
 
 
 def check_server_version(text: str) -> None:

@@ -72,6 +72,7 @@ class ThreadedConnection:
         self.server_version = blocking.server_version
         self.max_allowed_packet = blocking.max_allowed_packet
         self.traffic = blocking.traffic
+        self.session = blocking.session
         self.endpoint = blocking.endpoint
 
     @classmethod
@@ -136,7 +137,8 @@ class ThreadedConnection:
         except TimeoutError:
             self.abort()
             raise ConnectionLost(
-                f"Lost the connection to MySQL at {self._blocking.endpoint}: no answer within the time limit."
+                f"Lost the connection to MySQL at {self._blocking.endpoint}: no answer within the time limit.",
+                timed_out=True,
             ) from None
         except Exception:
             raise

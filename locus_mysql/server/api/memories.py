@@ -41,6 +41,9 @@ _PREFIX = Annotated[
 #: Items in one batch.
 BATCH_LIMIT = 1_000
 
+#: Words and filters of a larger body take long to be prepared for the database.
+SMALL_BYTES = 16_384
+
 
 class ItemQuery(Query):
     """Which item."""
@@ -280,7 +283,16 @@ def _item(item: MemoryItem) -> dict[str, Any]:
 
 ENDPOINTS = (
     Endpoint("GET", "/memories/item", get_item, summary="Get an item", query=ItemQuery, answer=Item),
-    Endpoint("PUT", "/memories/item", put_item, access="write", summary="Write an item", body=NewItem, answer=Version),
+    Endpoint(
+        "PUT",
+        "/memories/item",
+        put_item,
+        access="write",
+        summary="Write an item",
+        body=NewItem,
+        answer=Version,
+        small_bytes=SMALL_BYTES,
+    ),
     Endpoint(
         "DELETE",
         "/memories/item",
@@ -298,6 +310,7 @@ ENDPOINTS = (
         summary="Write and delete items, all or none",
         body=Batch,
         answer=Deleted,
+        small_bytes=SMALL_BYTES,
     ),
     Endpoint("GET", "/memories/keys", list_keys, summary="List a namespace's keys", query=KeysQuery, answer=ItemKeys),
     Endpoint(
@@ -308,5 +321,13 @@ ENDPOINTS = (
         query=NamespacesQuery,
         answer=Namespaces,
     ),
-    Endpoint("POST", "/memories/search", search, summary="Find items", body=Search, answer=FoundItems),
+    Endpoint(
+        "POST",
+        "/memories/search",
+        search,
+        summary="Find items",
+        body=Search,
+        answer=FoundItems,
+        small_bytes=SMALL_BYTES,
+    ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
@@ -49,6 +50,7 @@ CODES: dict[str, tuple[int, str]] = {
     "conflict": (409, "Somebody else saved meanwhile; load again, then decide."),
     "turn_lost": (409, "The turn on the thread is over."),
     "thread_busy": (409, "Somebody else has the turn on the thread; try again later."),
+    "answer_too_large": (400, "The answer would be larger than the service gives at once; ask for less."),
     "body_too_large": (413, "The body is larger than the service takes."),
     "state_too_large": (413, "The state is larger than the database takes."),
     "unsupported_media_type": (415, "The body must be application/json, in UTF-8."),
@@ -59,6 +61,7 @@ CODES: dict[str, tuple[int, str]] = {
     "damaged": (500, "What is stored cannot be read back."),
     "internal_error": (500, "Something went wrong inside; the log has it under the request id."),
     "too_many_connections": (503, "Too many clients are connected; Retry-After says when to try again."),
+    "process_died": (503, "The process that carried the request out died; a write may have been carried out."),
     "busy": (503, "Too many requests are under way; Retry-After says when to try again."),
     "database_unavailable": (503, "The database cannot be reached; Retry-After says when to try again."),
     "read_only_database": (503, "The database takes no writes."),
@@ -123,7 +126,9 @@ def openapi_endpoint(endpoints: Sequence[Endpoint], limits: Limits, *, secured: 
 
     async def describe(_request: Request) -> Response:
         if not made:  # when first asked for: a process that serves agents need not wait for it
-            made.append(to_json(description([*endpoints, this], limits, secured=secured)))
+            # In a thread, as it takes a quarter of a second; Python's lock goes round meanwhile.
+            described = await asyncio.to_thread(description, [*endpoints, this], limits, secured=secured)
+            made.append(to_json(described))
         return answer_text(made[0])
 
     this = Endpoint(
@@ -297,5 +302,5 @@ def _told(limits: Limits) -> str:
     return (
         f"A body has at most {limits.body_bytes:,} bytes and arrives within {limits.body_s:g} s; JSON is nested at "
         f"most 200 deep. At most {limits.requests} requests are carried out at once, half of them of one "
-        f"token, each for at most {limits.request_s:g} s."
+        f"tenant, each for at most {limits.request_s:g} s."
     )

@@ -320,7 +320,9 @@ ENDPOINTS = (
         body=Copy,
         answer=Copied,
     ),
-    Endpoint("GET", "/search", search, summary="Find what was said", query=SearchQuery, answer=SearchHits),
+    Endpoint(
+        "GET", "/search", search, summary="Find what was said", query=SearchQuery, answer=SearchHits, runs="apart"
+    ),
     Endpoint(
         "GET",
         "/metadata",
@@ -328,6 +330,7 @@ ENDPOINTS = (
         summary="Find checkpoints by their metadata",
         query=PairQuery,
         answer=Checkpoints,
+        runs="apart",
     ),
 )
 

@@ -442,11 +442,36 @@ def test_without_tokens_only_names_of_this_machine_are_answered(url: str) -> Non
 
 
 def test_a_client_that_connects_one_time_too_often_is_told(config: MySQLConfig) -> None:
-    limits = replace(LIMITS, connections=2)
+    """Both places are taken by clients that are being served: each has sent half of a body."""
+    limits = replace(LIMITS, connections=2, body_s=PATIENCE_S)
     service = running(create_app(config, limits=limits))
     with service as url, RawClient(url) as one, RawClient(url) as two:
-        assert one.request("GET", "/health").status == two.request("GET", "/health").status == 200
+        for busy in (one, two):
+            busy.send(
+                b"POST /threads/t/checkpoints HTTP/1.1\r\nHost: HOST\r\nContent-Type: application/json\r\n"
+                b"Content-Length: 1000\r\nExpect: 100-continue\r\n\r\n"
+            )
+            assert busy.socket.recv(12) == b"HTTP/1.1 100"  # its body is read, so it was let in
         with RawClient(url) as three:
             answer = three.answer()
             assert (answer.status, answer.code, answer.headers["retry-after"]) == (503, "too_many_connections", "2")
             assert three.is_closed()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", b"GET /thre", b"GET /health HTTP/1.1\r\nHost: HOST\r\n\r\n", b"GET /threads HTTP/1.1\r\nHost: no\r\n\r\n"],
+)
+def test_clients_that_nobody_knows_lock_nobody_out(config: MySQLConfig, sent: bytes) -> None:
+    """Ten times as many as there may be connections, who say nothing, or nothing that lets them in."""
+    limits = replace(LIMITS, connections=4, head_s=PATIENCE_S)
+    with running(create_app(config, limits=limits)) as url, contextlib.ExitStack() as stack:
+        for _ in range(40):
+            one = stack.enter_context(RawClient(url))
+            one.send(sent)
+        for _ in range(5):
+            with RawClient(url) as known:
+                assert known.request("GET", PATH).status == 200
+                assert known.request("GET", PATH).status == 200
+                stack.enter_context(RawClient(url)).send(sent)
+                assert known.request("GET", PATH).status == 200, "a stranger takes the place of a stranger"

@@ -90,16 +90,21 @@ def test_only_names_of_this_machine_are_the_loopback_interfaces() -> None:
     assert [name for name in (*ours, *others) if is_loopback(name)] == list(ours)
 
 
-def test_no_caller_gets_more_than_half_and_all_is_given_back() -> None:
+def test_no_tenant_gets_more_than_half_of_what_others_leave_and_all_is_given_back() -> None:
     shares = Shares(4)
-    held = [Share("a"), Share("a"), Share("b"), Share("b")]
+    held = [Share("a"), Share("a")]
     for one in held:
         one.take(shares, 1)
     with pytest.raises(Problem) as of_one:
         Share("a").take(shares, 1)
+    held += [Share("b"), Share("c")]
+    held[2].take(shares, 1)
+    with pytest.raises(Problem) as of_rest:
+        Share("b").take(shares, 1)
+    held[3].take(shares, 1)
     with pytest.raises(Problem) as of_all:
-        Share("c").take(shares, 1)
-    assert (of_one.value.status, of_all.value.status) == (429, 503)
+        Share("d").take(shares, 1)
+    assert (of_one.value.status, of_rest.value.status, of_all.value.status) == (429, 429, 503)
     for one in held:
         one.give_back()
         one.give_back()

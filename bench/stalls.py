@@ -1,0 +1,501 @@
+"""The longest wait of one tenant's small request while another tenant sends each operation's largest.
+
+Every endpoint of the service, API and pages, from its own registry: one without a largest request here fails the
+measurement. The service is `python -m locus_mysql serve` with the tokens of two tenants. A process of its own asks for
+the list of a thread's checkpoints again and again, over its own connection, as the one tenant; meanwhile the other
+sends the operation's largest request, once and then six at the same time. "Idle" is the longest wait while nothing else
+happens. The wait includes what MySQL and all clients take of the same processors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import http.client
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import quote, urlencode
+
+from locus_mysql.server.api.endpoints import api_endpoints
+from locus_mysql.server.callers import Caller
+from locus_mysql.server.health import health_endpoints
+from locus_mysql.server.locus import locus_endpoints
+from locus_mysql.server.pages.endpoints import pages_router
+from locus_mysql.server.tokens import new_token
+
+from .database import fresh_database
+from .environment import environment
+from .markdown import markdown_table
+from .peers import Peers
+from .server import WAIT_S, _port_of
+
+#: Written to a page of its own, of this name.
+PAGE = "stalls"
+
+DRIVER = "mysql-connector"
+#: How many of the largest requests are sent at the same time.
+AT_ONCE = 6
+#: What no tenant may make another one wait, in milliseconds.
+BOUND_MS = 250.0
+#: How long is measured at least, and how long the idle service is, in seconds.
+LEAST_S, IDLE_S = 0.3, 3.0
+#: How much smaller the inputs of a quick run are.
+QUICK = 0.1
+
+#: The process that asks as the other tenant: for each line it reads, the waits since the last one, in milliseconds.
+ASKING = """
+import http.client, json, select, sys, time
+port, token = int(sys.argv[1]), sys.argv[2]
+client = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+waits, failed = [], []
+while True:
+    begin = time.perf_counter()
+    client.request("GET", "/threads/quiet/checkpoints?limit=1", headers={"Authorization": "Bearer " + token})
+    answer = client.getresponse()
+    answer.read()
+    waits.append(1000 * (time.perf_counter() - begin))
+    if answer.status != 200:
+        failed.append(answer.status)
+    time.sleep(0.002)
+    if select.select([sys.stdin], [], [], 0)[0]:
+        if not sys.stdin.readline():
+            break
+        print(json.dumps([max(waits), len(waits), failed]), flush=True)
+        waits, failed = [], []
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request.
+
+    Args:
+        path: With the query.
+        body: JSON, or of a page the fields of a form.
+        before: Sent before it, each time, outside of what is measured.
+    """
+
+    path: str
+    body: Any = None
+    before: Sequence[tuple[str, str, Any]] = ()
+
+
+class Client:
+    """A tenant's client, which has signed in to the pages too.
+
+    Args:
+        port: Of the service.
+        token: The tenant's.
+    """
+
+    def __init__(self, port: int, token: str) -> None:
+        self._port = port
+        self._token = token
+        status, headers, _ = self.send("POST", "/login", {"token": token}, page=True)
+        self._cookie = headers.get("set-cookie", "").partition(";")[0]
+        assert status == 303, status
+        _, _, page = self.send("GET", "/", page=True)
+        self._form_secret = re.findall(rb'name="form_secret" value="(\w+)"', page)[0].decode()
+
+    def send(self, method: str, path: str, body: Any = None, *, page: bool = False) -> tuple[int, Any, bytes]:
+        """Send a request on a connection of its own; its status, headers and body. 0 if it was cut off."""
+        client = http.client.HTTPConnection("127.0.0.1", self._port, timeout=120)
+        headers, data = {"Authorization": f"Bearer {self._token}"}, None
+        if page:
+            headers = {"Accept": "text/html", "Cookie": getattr(self, "_cookie", "")}
+        if page and body is not None:
+            fields = {"form_secret": getattr(self, "_form_secret", ""), **body}
+            data, headers["Content-Type"] = urlencode(fields).encode(), "application/x-www-form-urlencoded"
+        elif body is not None:
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
+            headers["Content-Type"] = "application/json"
+        try:
+            client.request(method, path, data, headers)
+            answer = client.getresponse()
+            if path.startswith("/inspect/events"):
+                return answer.status, answer.headers, answer.read1(100)
+            return answer.status, answer.headers, answer.read()
+        except (OSError, http.client.HTTPException):
+            return 0, {}, b""
+        finally:
+            client.close()
+
+
+class Asking:
+    """The other tenant, in a process of its own.
+
+    Args:
+        port: Of the service.
+        token: The tenant's.
+    """
+
+    def __init__(self, port: int, token: str) -> None:
+        command = [sys.executable, "-c", ASKING, str(port), token]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def longest(self) -> float:
+        """The longest wait since this was last asked, in milliseconds."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        longest, _, failed = json.loads(self._process.stdout.readline())
+        assert not failed, f"the other tenant was answered {failed}"
+        return float(longest)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            stream.close()
+
+
+def operations() -> list[tuple[str, str]]:
+    """Every operation of the service: method and template."""
+    anyone = Caller("anyone", "default", may_write=True)
+    api = [*health_endpoints(), *locus_endpoints(), *api_endpoints(vacuum=True)]
+    pages = pages_router(None, anyone).endpoints
+    return [*((one.method, one.template) for one in api), ("GET", "/openapi.json")] + [
+        (one.method, one.template) for one in pages
+    ]
+
+
+def is_page(template: str) -> bool:
+    """Whether an operation is a page's."""
+    return template == "/" or template.split("/")[1] in {"inspect", "login", "logout", "static"}
+
+
+@dataclass
+class Largest:
+    """The largest requests, and what must be stored for them.
+
+    Args:
+        scale: 1 for what is allowed, less for less of it.
+    """
+
+    scale: float
+    calls: dict[tuple[str, str], Call] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.text = "Ada drinks green tea in the morning. " * int(250_000 * self.scale)  # 9 MB
+        self.state = {"messages": messages(int(6_000 * self.scale)), "note": self.text}
+        self.metadata = {"tags": [f"tag {number}" for number in range(900)], "note": "x" * 45_000}
+        self.nested = {
+            f"key {number}": [number, str(number), {"a": [number]}] for number in range(int(1e5 * self.scale))
+        }
+        self.words = {f"key {number}": f"word{number} and other{number}" for number in range(int(1e5 * self.scale))}
+        self.count = max(20, int(1_000 * self.scale))
+        for make in (self._threads, self._memories, self._sessions, self._pages):
+            make()
+
+    def _threads(self) -> None:
+        for path, own in (
+            ("/threads/{thread_id}/checkpoints", "/threads/new/checkpoints"),
+            ("/threads/checkpoints", "/threads/checkpoints"),
+            ("/checkpoints", "/checkpoints"),
+        ):
+            new = {"checkpoint_id": "c", "state": self.state}
+            small = ("POST", own, {"checkpoint_id": "small", "state": {"a": 1}})
+            load = own.replace("new", "large")
+            self.calls[("POST", path)] = Call(own, encoded(new))
+            self.calls[("GET", path)] = Call(f"{own.replace('new', 'many')}?limit=100000")
+            self.calls[("DELETE", path)] = Call(own, before=[("POST", own, encoded(new))])
+            self.calls[("GET", f"{path}/{{checkpoint_id}}")] = Call(f"{load}/c")
+            self.calls[("DELETE", f"{path}/{{checkpoint_id}}")] = Call(f"{own}/small", before=[small])
+        self.calls |= {
+            ("GET", "/health"): Call("/health"),
+            ("GET", "/openapi.json"): Call("/openapi.json"),
+            ("GET", "/threads"): Call("/threads?limit=1000&pattern=" + quote("*a*" * 100 + "*")),
+            ("GET", "/threads/{thread_id}"): Call("/threads/many"),
+            ("GET", "/threads/{thread_id}/history"): Call("/threads/many/history?limit=1000"),
+            ("GET", "/threads/{thread_id}/metadata"): Call("/threads/many/metadata"),
+            ("POST", "/threads/{thread_id}/copy"): Call(
+                "/threads/many/copy", {"to": "copy"}, [("DELETE", "/threads/copy/checkpoints", None)]
+            ),
+            ("GET", "/search"): Call("/search?limit=100&q=" + quote("tea morning " * 300)),
+            ("GET", "/metadata"): Call("/metadata?limit=1000&key=tags&value=" + quote(json.dumps(["tag 1"] * 450))),
+            ("POST", "/vacuum"): Call("/vacuum", {"older_than_days": 30.0}),
+        }
+
+    def _memories(self) -> None:
+        place = {"namespace": ["bench", "large"], "key": "k"}
+        query = "namespace=bench&namespace=large&key=k"
+        items = [
+            {"namespace": ["batch"], "key": str(at), "value": {"text": self.text[: len(self.text) // 1000]}}
+            for at in range(1_000)
+        ]
+        wanted = {"words": {"$in": list(range(int(300_000 * self.scale)))}}
+        self.calls |= {
+            ("PUT", "/memories/item"): Call(
+                "/memories/item", encoded({**place, "value": {"words": self.words, "nested": self.nested}})
+            ),
+            ("GET", "/memories/item"): Call(f"/memories/item?{query}"),
+            ("DELETE", "/memories/item"): Call(
+                "/memories/item?namespace=bench&key=gone",
+                before=[
+                    ("PUT", "/memories/item", encoded({"namespace": ["bench"], "key": "gone", "value": self.words}))
+                ],
+            ),
+            ("POST", "/memories/batch"): Call("/memories/batch", encoded({"items": items})),
+            ("POST", "/memories/search"): Call(
+                "/memories/search", encoded({"filter": wanted, "query": "tea", "limit": 1000})
+            ),
+            ("GET", "/memories/keys"): Call("/memories/keys?namespace=batch&limit=1000"),
+            ("GET", "/memories/namespaces"): Call("/memories/namespaces?limit=1000&" + "&".join(["prefix=*"] * 20)),
+        }
+
+    def _sessions(self) -> None:
+        base, value = "/sessions/large", {"value": {"text": self.text, "nested": self.nested}}
+        variables = {f"v{number}": self.words for number in range(3)}
+        checkpoint = ("POST", f"{base}/checkpoints", {})
+        at = "/sessions/{session_id}"
+        task = {"task_id": "t", "data": {"text": self.text, "nested": self.nested}}
+        self.calls |= {
+            ("GET", "/sessions"): Call("/sessions?limit=1000"),
+            ("GET", at): Call(base),
+            ("DELETE", at): Call("/sessions/ends", before=[("PUT", "/sessions/ends/variables/a", value)]),
+            ("POST", f"{at}/touch"): Call(f"{base}/touch", {}),
+            ("GET", f"{at}/keys"): Call(f"{base}/keys?pattern=*"),
+            ("GET", f"{at}/variables"): Call(f"{base}/variables"),
+            ("PUT", f"{at}/variables"): Call(f"{base}/variables", encoded({"variables": variables})),
+            ("DELETE", f"{at}/variables"): Call(
+                "/sessions/ends/variables", before=[("PUT", "/sessions/ends/variables/a", value)]
+            ),
+            ("GET", f"{at}/variables/{{key}}"): Call(f"{base}/variables/a"),
+            ("PUT", f"{at}/variables/{{key}}"): Call(f"{base}/variables/a", encoded(value)),
+            ("DELETE", f"{at}/variables/{{key}}"): Call(
+                "/sessions/ends/variables/a", before=[("PUT", "/sessions/ends/variables/a", value)]
+            ),
+            ("GET", f"{at}/variables/{{key}}/ttl"): Call(f"{base}/variables/a/ttl"),
+            ("POST", f"{at}/variables/{{key}}/increment"): Call(
+                f"{base}/variables/n/increment", {"by": 2**62 - 1}, [("DELETE", f"{base}/variables/n", None)]
+            ),
+            ("POST", f"{at}/variables/{{key}}/compare-and-set"): Call(
+                f"{base}/variables/a/compare-and-set", encoded({"expected": value["value"], "value": 1})
+            ),
+            ("GET", f"{at}/task"): Call(f"{base}/task"),
+            ("PUT", f"{at}/task"): Call(f"{base}/task", encoded(task)),
+            ("DELETE", f"{at}/task"): Call(
+                "/sessions/ends/task", before=[("PUT", "/sessions/ends/task", encoded(task))]
+            ),
+            ("GET", f"{at}/scratchpad"): Call(f"{base}/scratchpad"),
+            ("POST", f"{at}/scratchpad"): Call(f"{base}/scratchpad", encoded({"content": self.text})),
+            ("DELETE", f"{at}/scratchpad"): Call(
+                "/sessions/ends/scratchpad",
+                before=[("POST", "/sessions/ends/scratchpad", encoded({"content": self.text}))],
+            ),
+            ("GET", f"{at}/checkpoints"): Call(f"{base}/checkpoints"),
+            ("POST", f"{at}/checkpoints"): Call(f"{base}/checkpoints", {}),
+            ("POST", f"{at}/checkpoints/{{checkpoint_id}}/restore"): Call(
+                f"{base}/checkpoints/CHECKPOINT/restore", before=[checkpoint]
+            ),
+            ("DELETE", f"{at}/checkpoints/{{checkpoint_id}}"): Call(
+                f"{base}/checkpoints/CHECKPOINT", before=[checkpoint]
+            ),
+        }
+
+    def _pages(self) -> None:
+        large, labels = "family=agents&thread=large", quote(json.dumps(["bench", "large"]))
+        copied = [("DELETE", "/threads/copy/checkpoints", None)]
+        self.calls |= {
+            ("GET", "/"): Call("/?family=agents&q=*a*"),
+            ("GET", "/inspect/thread"): Call(f"/inspect/thread?{large}&find=tea&words=tea"),
+            ("GET", "/inspect/state.json"): Call(f"/inspect/state.json?{large}"),
+            ("GET", "/inspect/difference"): Call(f"/inspect/difference?{large}&before=b&after=c&all=true"),
+            ("GET", "/inspect/events"): Call(f"/inspect/events?{large}"),
+            ("GET", "/inspect/search"): Call("/inspect/search?q=" + quote("tea morning " * 300)),
+            ("GET", "/inspect/metadata"): Call(
+                "/inspect/metadata?key=tags&value=" + quote(json.dumps(["tag 1"] * 450))
+            ),
+            ("GET", "/inspect/statistics"): Call("/inspect/statistics?family=agents"),
+            ("GET", "/inspect/memories"): Call("/inspect/memories?q=tea"),
+            ("GET", "/inspect/memory"): Call(f"/inspect/memory?namespace={labels}&key=k&find=tea"),
+            ("GET", "/inspect/sessions"): Call("/inspect/sessions?q=*a*"),
+            ("GET", "/inspect/session"): Call("/inspect/session?session=large&find=tea"),
+            ("GET", "/inspect/copy"): Call(f"/inspect/copy?{large}&checkpoint=c"),
+            ("POST", "/inspect/copy"): Call(
+                "/inspect/copy", {"family": "agents", "thread": "large", "target": "copy", "checkpoint": "c"}, copied
+            ),
+            ("GET", "/inspect/delete"): Call(f"/inspect/delete?{large}&checkpoint=c"),
+            ("POST", "/inspect/delete"): Call(
+                "/inspect/delete",
+                {"family": "agents", "thread": "gone"},
+                [("POST", "/threads/gone/checkpoints", encoded({"state": self.state}))],
+            ),
+            ("GET", "/login"): Call("/login?next=" + "/" * 1_000),
+            ("POST", "/login"): Call("/login", {"token": "x" * 60_000}),
+            ("POST", "/logout"): Call("/logout", {"form_secret": "x" * 60_000}),
+            ("GET", "/static/{name}"): Call("/static/style.css"),
+        }
+
+    def store(self, client: Client) -> None:
+        """Store what is read."""
+        for number in range(self.count):
+            turn = {"state": {"messages": messages(1), "number": number}, "metadata": {**self.metadata, "n": number}}
+            expect(client.send("POST", "/threads/many/checkpoints", turn), 200)
+        for checkpoint_id in ("b", "c"):
+            state = {**self.state, "messages": [*self.state["messages"], {"role": "user", "content": checkpoint_id}]}
+            new = {"checkpoint_id": checkpoint_id, "state": state}
+            for path in ("/threads/large/checkpoints", "/threads/checkpoints", "/checkpoints"):
+                expect(client.send("POST", path, encoded(new)), 200)
+        for key in (("PUT", "/memories/item"), ("POST", "/memories/batch")):
+            expect(client.send(key[0], self.calls[key].path, self.calls[key].body), 200)
+        # A value of a session has 1 MB at most; what is larger is sent in what is measured, and refused.
+        value = {"value": {"text": self.text[: int(900_000 * self.scale)]}}
+        for key in ("a", "b", "c", "d", "e", "f", "g", "h"):
+            expect(client.send("PUT", f"/sessions/large/variables/{key}", value), 200)
+        expect(client.send("PUT", "/sessions/large/task", {"task_id": "t", "data": value}), 200)
+        for _ in range(10):
+            note = {"content": value["value"]["text"][:100_000]}
+            expect(client.send("POST", "/sessions/large/scratchpad", note), 200)
+
+
+def expect(answer: tuple[int, Any, bytes], status: int) -> None:
+    """Fail unless an answer has this status."""
+    assert answer[0] == status, (answer[0], answer[2][:500])
+
+
+def encoded(value: object) -> bytes:
+    """A body, made before its sending is measured."""
+    return json.dumps(value).encode()
+
+
+def messages(count: int) -> list[dict[str, Any]]:
+    """A conversation; every fourth message calls a tool without an id."""
+    calls = [{"name": "look", "arguments": {"place": "Bonn"}}]
+    return [
+        {"role": "assistant", "content": f"It is {number} degrees.", **({"tool_calls": calls} if number % 4 else {})}
+        for number in range(count)
+    ]
+
+
+def store_graph(dsn: str, turns: int) -> None:
+    """A LangGraph thread of so many turns, as tenant noisy's."""
+    from langgraph.checkpoint.base import empty_checkpoint
+
+    from locus_mysql.integrations.langgraph import MySQLSaver
+
+    said: list[str] = []
+    with MySQLSaver(dsn, driver="pymysql", tenant="noisy") as saver:
+        config: Any = {"configurable": {"thread_id": "graph", "checkpoint_ns": ""}}
+        for number in range(turns):
+            said.append(f"turn {number}: " + "tea " * 20)
+            checkpoint = {**empty_checkpoint(), "channel_values": {"messages": list(said)}}
+            checkpoint["channel_versions"] = {"messages": f"{number + 1:032}"}
+            config = saver.put(config, checkpoint, {"step": number}, dict(checkpoint["channel_versions"]))  # type: ignore[arg-type]
+
+
+GRAPH_PAGES: Mapping[tuple[str, str], Call] = {
+    ("GET", "/inspect/thread (a graph)"): Call("/inspect/thread?family=versions&thread=graph"),
+    ("GET", "/inspect/state.json (a graph)"): Call("/inspect/state.json?family=versions&thread=graph"),
+}
+
+
+def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
+    """Measure every operation."""
+    scale = QUICK if quick else 1.0
+    with fresh_database(dsn) as own, two_tenants(own) as (port, noisy, quiet):
+        largest = Largest(scale)
+        client = Client(port, noisy)
+        largest.store(client)
+        store_graph(own, max(50, int(1_000 * scale)))
+        expect(Client(port, quiet).send("POST", "/threads/quiet/checkpoints", {"state": {"a": 1}}), 200)
+        cases = {}
+        with Asking(port, quiet) as asking:
+            time.sleep(IDLE_S)
+            idle = asking.longest()
+            wanted = {key: largest.calls[key] for key in operations()} | dict(GRAPH_PAGES)
+            for (method, template), call in wanted.items():
+                case = one_case(client, asking, method, template, call)
+                print(f"bench: stalls: {method} {template}: {case}", file=sys.stderr, flush=True)
+                cases[f"{method} {template}"] = case
+    return {"environment": environment(dsn, Peers()), "idle_ms": idle, "scale": scale, "cases": cases}
+
+
+def one_case(client: Client, asking: Asking, method: str, template: str, call: Call) -> dict[str, Any]:
+    """The longest waits while one, and while several of a request are carried out; and what it was answered."""
+    waits, statuses, took = [], [], 0.0
+    for count in (1, AT_ONCE):
+        path = prepared(client, call)
+        gc.collect()
+        asking.longest()
+        begin = time.perf_counter()
+        with ThreadPoolExecutor(count) as pool:
+            sent = [pool.submit(client.send, method, path, call.body, page=is_page(template)) for _ in range(count)]
+            statuses = [one.result()[0] for one in sent]
+        if count == 1:
+            took = time.perf_counter() - begin
+        time.sleep(max(0.0, LEAST_S - (time.perf_counter() - begin)))
+        waits.append(asking.longest())
+    return {"one_ms": waits[0], "six_ms": waits[1], "took_s": took, "answers": sorted(set(statuses))}
+
+
+def prepared(client: Client, call: Call) -> str:
+    """Send what comes before a request; its path."""
+    answer = b""
+    for method, path, body in call.before:
+        answer = client.send(method, path, body)[2]
+    if "CHECKPOINT" not in call.path:
+        return call.path
+    made = json.loads(answer).get("checkpoint_id", "none") if answer else "none"
+    return call.path.replace("CHECKPOINT", made)
+
+
+@contextmanager
+def two_tenants(dsn: str, *arguments: str) -> Iterator[tuple[int, str, str]]:
+    """A service with two tenants: its port, and the token of each."""
+    noisy, quiet = new_token("noisy", "noisy", "write"), new_token("quiet", "quiet", "write")
+    with tempfile.TemporaryDirectory() as folder:
+        (tokens := Path(folder, "tokens.toml")).write_text(noisy.entry + quiet.entry)
+        log = Path(folder, "log")
+        command = ["-m", "locus_mysql", "serve", "--dsn", f"{dsn}?driver={DRIVER}", "--port", "0", "--quiet"]
+        command += ["--tokens", str(tokens), "--allow-writes", "--vacuum", *arguments]
+        with log.open("w") as output:
+            process = subprocess.Popen([sys.executable, *command], stderr=output)
+        try:
+            yield _port_of(process, log), noisy.secret, quiet.secret
+        finally:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(WAIT_S)
+            process.kill()
+            process.wait()
+            sys.stderr.write(log.read_text()[-3_000:])
+
+
+def longest(result: dict[str, Any], at_once: str) -> float:
+    """The longest wait beside any operation, in milliseconds: of one at a time, or of several."""
+    return max(case[at_once] for case in result["cases"].values())
+
+
+def table(result: dict[str, Any]) -> str:
+    """A row for each operation."""
+    rows = [
+        [
+            name.replace("|", "\\|"),
+            f"{case['one_ms']:.0f}",
+            f"{case['six_ms']:.0f}",
+            f"{case['took_s']:.2f}",
+            ", ".join(map(str, case["answers"])),
+        ]
+        for name, case in result["cases"].items()
+    ]
+    worst = max(longest(result, at_once) for at_once in ("one_ms", "six_ms"))
+    about = " ".join((__doc__ or "").split("\n\n", 1)[1].split())
+    summary = f"Idle: {result['idle_ms']:.0f} ms. The longest of all: {worst:.0f} ms."
+    heading = ["operation", "wait, one, ms", f"wait, {AT_ONCE}, ms", "one takes, s", "answers"]
+    return "\n\n".join([about, summary, markdown_table(heading, rows)])

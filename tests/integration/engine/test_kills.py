@@ -1,0 +1,126 @@
+"""A statement that nobody waits for is ended: its caller was cancelled, or its time was over."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from locus_mysql.dialect import Statement
+from locus_mysql.engine.asynchronous import AsyncEngine
+from locus_mysql.engine.operation import Batch, Operation
+from locus_mysql.engine.reading import limited_reads
+from locus_mysql.engine.synchronous import SyncEngine
+from locus_mysql.errors import AnswerTooLarge, LocusMySQLError
+
+from ..conftest import MakeConfig
+from ..drivers_under_test import ASYNC_DRIVERS, SYNC_DRIVERS
+
+#: How long a statement would go on, in seconds, and how soon it must be gone.
+FOREVER_S, SOON_S = 600, 20.0
+
+RunSQL = Callable[..., tuple[Any, ...]]
+
+
+def asks(sql: str) -> Operation[Any]:
+    """An operation of one question."""
+    results = yield Batch.of(Statement(sql))
+    return results[0].rows
+
+
+class Running:
+    """The statements of a schema that the server is at work on."""
+
+    def __init__(self, run_sql: RunSQL, database: str) -> None:
+        self.run_sql = run_sql
+        self.database = database
+
+    def count(self) -> int:
+        sql = "SELECT COUNT(*) FROM performance_schema.processlist WHERE db = %s AND info LIKE '%%SLEEP%%'"
+        return int(self.run_sql(sql, self.database)[0][0])
+
+    def wait_for(self, wanted: int) -> None:
+        """Wait until so many are running."""
+        end = time.monotonic() + SOON_S
+        while (found := self.count()) != wanted:
+            assert time.monotonic() < end, f"{found} statements are running, not {wanted}"
+            time.sleep(0.02)
+
+
+@pytest.fixture
+def running(run_sql: RunSQL, database: str) -> Running:
+    """The statements of the test's schema."""
+    return Running(run_sql, database)
+
+
+@pytest.mark.parametrize("driver", ASYNC_DRIVERS)
+async def test_a_cancelled_call_leaves_no_statement(driver: str, make_config: MakeConfig, running: Running) -> None:
+    engine = AsyncEngine(make_config(driver=driver))
+    calls = [asyncio.create_task(engine.run(asks(f"SELECT SLEEP({FOREVER_S})"))) for _ in range(3)]
+    await asyncio.to_thread(running.wait_for, 3)
+    for call in calls[:2]:
+        call.cancel()
+    await asyncio.wait(calls[:2])
+    await asyncio.to_thread(running.wait_for, 1)
+    assert not calls[2].done(), "only those that were cancelled"
+    calls[2].cancel()
+    await asyncio.wait(calls)
+    await engine.close()
+    assert running.count() == 0, "a closed engine has ended all of them"
+
+
+@pytest.mark.parametrize("driver", ASYNC_DRIVERS)
+async def test_a_call_whose_time_is_over_leaves_no_statement(
+    driver: str, make_config: MakeConfig, running: Running
+) -> None:
+    engine = AsyncEngine(make_config(driver=driver, read_timeout_s=0.3, retry_deadline_s=0.5))
+    with pytest.raises(LocusMySQLError):
+        await engine.run(asks(f"SELECT SLEEP({FOREVER_S})"))
+    await asyncio.to_thread(running.wait_for, 0)
+    await engine.close()
+
+
+@pytest.mark.parametrize("driver", SYNC_DRIVERS)
+def test_a_blocking_call_whose_time_is_over_leaves_no_statement(
+    driver: str, make_config: MakeConfig, running: Running
+) -> None:
+    engine = SyncEngine(make_config(driver=driver, read_timeout_s=0.3, retry_deadline_s=0.5))
+    with pytest.raises(LocusMySQLError):
+        engine.run(asks(f"SELECT SLEEP({FOREVER_S})"))
+    running.wait_for(0)
+    engine.close()
+
+
+@pytest.mark.parametrize("driver", ASYNC_DRIVERS)
+async def test_a_session_of_another_server_with_the_same_number_is_left_alone(
+    driver: str, make_config: MakeConfig, running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind one address there may be several servers, and each has a session of that number."""
+    engine = AsyncEngine(make_config(driver=driver))
+    call = asyncio.create_task(engine.run(asks(f"SELECT SLEEP({FOREVER_S})")))
+    await asyncio.to_thread(running.wait_for, 1)
+    monkeypatch.setattr("locus_mysql.engine.kills._SERVER", Statement("SELECT 'another server'"))
+    call.cancel()
+    await asyncio.wait([call])
+    await engine.close()
+    assert running.count() == 1
+    monkeypatch.undo()
+    number = running.run_sql(
+        "SELECT id FROM performance_schema.processlist WHERE db = %s AND info LIKE '%%SLEEP%%'", running.database
+    )[0][0]
+    running.run_sql(f"KILL {number}")
+
+
+@pytest.mark.parametrize("driver", ASYNC_DRIVERS)
+async def test_more_than_may_be_read_is_not_taken_in(driver: str, make_config: MakeConfig) -> None:
+    engine = AsyncEngine(make_config(driver=driver))
+    with limited_reads(100_000) as limit:
+        assert await engine.run(asks("SELECT REPEAT('x', 60000)")) == [("x" * 60_000,)]
+        with pytest.raises(AnswerTooLarge):
+            await engine.run(asks("SELECT REPEAT('x', 60000)"))
+        assert not limit.wrote
+    assert await engine.run(asks("SELECT REPEAT('x', 200000)")) == [("x" * 200_000,)]
+    await engine.close()

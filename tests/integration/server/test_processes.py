@@ -1,0 +1,162 @@
+"""Requests that may take long are carried out in processes of their own, which may die or be given up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from locus_mysql.server.limits import Limits
+
+from ..conftest import MakeConfig
+from ..connecting import connect
+from .raw import RawClient
+from .test_serve import PATH, PATIENCE_S, Service, dsn, serving_at, until
+from .test_workers import alive
+
+pytestmark = pytest.mark.kept_tables("agents", "memories", "working")
+
+__all__ = ["dsn"]
+
+#: More than is carried out in the service's own process.
+LARGE = "x" * 1_000_000
+
+
+def children_of(pid: int) -> set[int]:
+    """The processes that another one has forked."""
+    try:
+        found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except (FileNotFoundError, ProcessLookupError):
+        return set()
+    return {one for one in map(int, found) if alive(one)}
+
+
+def request_processes(service: Service) -> set[int]:
+    """Those of a service without workers: what its fork server has forked."""
+    return {one for fork_server in children_of(service.process.pid) for one in children_of(fork_server)}
+
+
+def test_small_requests_need_no_process_and_large_ones_share_one(dsn: str) -> None:
+    with serving_at(dsn) as service, httpx.Client(base_url=service.url, timeout=PATIENCE_S) as client:
+        assert client.post(PATH, json={"checkpoint_id": "a", "state": {"note": "x"}}).status_code == 200
+        assert client.get(f"{PATH}/a").json() == {"state": {"note": "x"}}
+        assert request_processes(service) == set()
+        for number in range(3):
+            new = {"checkpoint_id": f"large{number}", "state": {"note": LARGE, "number": number}}
+            assert client.post(PATH, json=new).status_code == 200
+            assert client.get(f"{PATH}/large{number}").json() == {"state": new["state"]}
+        assert len(request_processes(service)) == 1
+        assert service.stop() == 0
+
+
+def test_without_processes_all_is_carried_out_in_the_service(dsn: str) -> None:
+    with serving_at(dsn, "--processes", "0") as service, httpx.Client(base_url=service.url, timeout=PATIENCE_S) as one:
+        new = {"checkpoint_id": "large", "state": {"note": LARGE}}
+        assert one.post(PATH, json=new).status_code == 200
+        assert one.get(f"{PATH}/large").json() == {"state": new["state"]}
+        assert children_of(service.process.pid) == set()
+
+
+def test_answers_of_a_process_are_those_of_the_service(dsn: str) -> None:
+    """Errors, headers and ids too."""
+    with serving_at(dsn) as service, httpx.Client(base_url=service.url, timeout=PATIENCE_S) as client:
+        for answer in (
+            client.get("/search", params={"q": "tea", "limit": 1_000_000}, headers={"x-request-id": "mine"}),
+            client.get("/inspect/thread", params={"thread": "none"}, headers={"accept": "text/html"}),
+            client.put("/memories/item", content=b'{"no": "' + LARGE.encode() + b'"}', headers=JSON),
+        ):
+            assert answer.status_code in {400, 404}
+            assert answer.headers["x-request-id"]
+            assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert (
+            client.get("/search", params={"q": "tea"}, headers={"x-request-id": "mine"}).headers["x-request-id"]
+            == "mine"
+        )
+
+
+JSON = {"content-type": "application/json"}
+
+
+def test_a_process_that_is_killed_fails_its_request_only(dsn: str, make_config: MakeConfig) -> None:
+    config = make_config()
+    with serving_at(dsn) as service, httpx.Client(base_url=service.url, timeout=PATIENCE_S) as client:
+        assert client.post(PATH, json={"checkpoint_id": "first", "state": {"note": "x"}}).status_code == 200
+        new = {"checkpoint_id": "second", "state": {"note": LARGE}}
+        with connect(config, config.database, autocommit=False) as locking, ThreadPoolExecutor(1) as pool:
+            with locking.cursor() as cursor:
+                cursor.execute("SELECT * FROM locus_threads FOR UPDATE")
+            saving = pool.submit(client.post, PATH, json=new)
+            until(lambda: request_processes(service), "a process")
+            until(lambda: statements(make_config, "locus"), "its statement")
+            for pid in request_processes(service):
+                os.kill(pid, signal.SIGKILL)
+            answer = saving.result(PATIENCE_S)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (503, "process_died")
+            assert answer.headers["retry-after"]
+            assert client.get(f"{PATH}/first").status_code == 200
+            locking.rollback()
+        until(lambda: client.post(PATH, json=new).status_code == 200, "the save, repeated")
+        assert client.get(f"{PATH}/second").json() == {"state": new["state"]}
+        # One that dies while it has nothing to do is not missed.
+        for pid in request_processes(service):
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: not request_processes(service), "the end of the process")
+        assert client.get(f"{PATH}/second").status_code == 200
+        assert "died" in service.told
+
+
+def statements(make_config: MakeConfig, words: str) -> list[Any]:
+    """Statements that the server is at work on for the test's schema."""
+    config = make_config()
+    with connect(config, config.database) as looking, looking.cursor() as cursor:
+        cursor.execute(
+            "SELECT info FROM performance_schema.processlist WHERE db = %s AND id <> CONNECTION_ID() AND info LIKE %s",
+            (config.database, f"%{words}%"),
+        )
+        return list(cursor.fetchall())
+
+
+@pytest.mark.parametrize("where", ["apart", "here"])
+def test_a_statement_whose_client_has_left_is_ended(dsn: str, make_config: MakeConfig, where: str) -> None:
+    """A read that waits here for a lock on the whole table, as a long search would go on."""
+    config = make_config()
+    path = b"/metadata?key=a&value=1" if where == "apart" else b"/threads/t/history"
+    with serving_at(dsn) as service, httpx.Client(base_url=service.url, timeout=PATIENCE_S) as client:
+        assert client.post(PATH, json={"checkpoint_id": "first", "state": {"note": "x"}}).status_code == 200
+        assert client.get(path.decode()).status_code == 200
+        with connect(config, config.database, autocommit=False) as locking, locking.cursor() as cursor:
+            cursor.execute("SHOW TABLES")
+            cursor.execute("LOCK TABLES " + ", ".join(f"{name} WRITE" for (name,) in cursor.fetchall()))
+            leaving = [RawClient(service.url) for _ in range(2)]
+            for one in leaving:
+                one.send(b"GET %b HTTP/1.1\r\nHost: HOST\r\n\r\n" % path)
+            until(lambda: statements(make_config, "SELECT"), "the statement")
+            for one in leaving:
+                one.close()
+            left_at = time.monotonic()
+            until(lambda: not statements(make_config, "SELECT"), "the end of what nobody waits for")
+            assert time.monotonic() - left_at < Limits().request_s / 2, "else it may have ended by its time"
+            cursor.execute("UNLOCK TABLES")
+        assert client.get(path.decode()).status_code == 200
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_asked_to_stop_it_ends_with_its_processes_whatever_they_do(
+    dsn: str, make_config: MakeConfig, workers: str
+) -> None:
+    with serving_at(dsn, "--workers", workers) as service:
+        with httpx.Client(base_url=service.url, timeout=PATIENCE_S) as client:
+            assert client.post(PATH, json={"checkpoint_id": "first", "state": {"note": LARGE}}).status_code == 200
+        pids = {service.process.pid}
+        while (more := {child for pid in pids for child in children_of(pid)}) - pids:
+            pids |= more
+        assert len(pids) >= (3 if workers == "1" else 6)
+        assert service.stop() == 0
+        until(lambda: not any(map(alive, pids)), "the end of all processes")
+        assert not statements(make_config, "SELECT")

@@ -1,0 +1,60 @@
+"""No request of one tenant keeps another one's waiting: every operation, at inputs that a test has time for."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from bench.stalls import (
+    BOUND_MS,
+    GRAPH_PAGES,
+    IDLE_S,
+    Asking,
+    Client,
+    Largest,
+    expect,
+    one_case,
+    operations,
+    store_graph,
+    two_tenants,
+)
+
+from ..conftest import MakeConfig
+from ..test_cli import dsn_of
+
+#: Of the largest inputs.
+SCALE = 0.05
+
+#: A wait counts if it comes about each of so many times: the machine does other things too.
+ATTEMPTS = 4
+
+#: How many times as long as the longest wait beside an idle service a wait may be, where that is more than the bound.
+TIMES_IDLE = 4.0
+
+
+def test_every_operation_has_a_largest_request() -> None:
+    assert set(Largest(SCALE).calls) == set(operations())
+
+
+@pytest.mark.slow
+def test_no_operation_of_one_tenant_keeps_another_one_waiting(make_config: MakeConfig) -> None:
+    dsn = dsn_of(make_config())
+    largest = Largest(SCALE)
+    with two_tenants(dsn.partition("?")[0]) as (port, noisy, quiet):
+        client = Client(port, noisy)
+        largest.store(client)
+        store_graph(dsn, 50)
+        expect(Client(port, quiet).send("POST", "/threads/quiet/checkpoints", {"state": {"a": 1}}), 200)
+        with Asking(port, quiet) as asking:
+            time.sleep(IDLE_S)  # measured, not waited for
+            bound_ms = max(BOUND_MS, TIMES_IDLE * asking.longest())
+            slow = {}
+            for (method, template), call in {**largest.calls, **GRAPH_PAGES}.items():
+                for _ in range(ATTEMPTS):
+                    case = one_case(client, asking, method, template, call)
+                    if max(case["one_ms"], case["six_ms"]) <= bound_ms:
+                        break
+                else:
+                    slow[f"{method} {template}"] = case
+        assert not slow, f"with a bound of {bound_ms:.0f} ms"
