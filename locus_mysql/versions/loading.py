@@ -130,7 +130,7 @@ class Loading:
             if isinstance(value, Stored):
                 bodies[name] = parts.bodies[value.chain] = parts.body(value)
         kept = self._memory.bodies(key, ns_key, content.values)
-        base = Base(cast(bytes, head[11]), cast(bytes, head[4]), content.values, {**bodies, **kept})
+        base = Base(cast(bytes, head[11]), cast(bytes, head[4]), content.values, {**bodies, **kept}, content.snapshots)
         self._memory.remember(key, ns_key, base)
         return version
 
@@ -142,7 +142,8 @@ class Loading:
         *,
         ns: str | None = None,
         checkpoint_id: str | None = None,
-        before: tuple[str, str, str | None] | None = None,
+        before: tuple[str, str] | None = None,
+        before_id: str | None = None,
         before_seq: int | None = None,
         matching: str | None = None,
     ) -> Operation[tuple[list[LoadedVersion], int]]:
@@ -154,8 +155,8 @@ class Loading:
             limit: At most this many.
             ns: Only of this namespace.
             checkpoint_id: Only of this id.
-            before: Namespace and id of a checkpoint: only those older; if it is not there, those with an id before
-                the text.
+            before: Namespace and id of a checkpoint: only those stored before it; none if it does not exist.
+            before_id: Only those whose id is less than this one, in the order of code points.
             before_seq: Only those with a seq below.
             matching: Only those whose metadata contains this JSON.
         """
@@ -169,7 +170,8 @@ class Loading:
             limit,
             ns_key=None if ns is None else keys.ns_key(ns),
             checkpoint_id=checkpoint_id,
-            before=None if before is None else (keys.version_key(before[0], before[1]), before[2]),
+            before=None if before is None else keys.version_key(*before),
+            before_id=before_id,
             before_seq=before_seq,
             matching=matching,
             known=known,
@@ -201,13 +203,15 @@ class Loading:
     ) -> Operation[dict[str, ChannelHistory]]:
         """What channels got along the line of a checkpoint's ancestors, for each up to the nearest that has a value.
 
-        One round trip for 256 ancestors, and one for the values found.
+        One round trip for 256 ancestors, and one for the values found. Ends where a line of ancestors comes back to a
+        checkpoint it has passed, as it does if that was saved again under another parent.
         """
         key = (tenant, thread_id)
         missing = set(channels)
         writes: dict[str, list[list[LoadedWrite]]] = {name: [] for name in channels}
         seeds: dict[str, Inline | Stored] = {}
         start: bytes | None = keys.version_key(ns, checkpoint_id)
+        passed = {start}
         while start is not None and missing:
             (found,) = yield Batch.of(self._sql.loading.ancestors(*key, start, ANCESTORS_PAGE, sorted(missing)))
             start = None
@@ -217,7 +221,10 @@ class Loading:
                 if row[0] == _WRITE:
                     by_depth.setdefault(cast(int, row[1]), []).append(_write(row[4], row[2], row[5], row[6], row[7]))
             for row in line[1:]:
-                depth = cast(int, row[1])
+                depth, version_key = cast(int, row[1]), cast(bytes, row[3])
+                if version_key in passed:
+                    break
+                passed.add(version_key)
                 for name in missing:
                     mine = [write for write in by_depth.get(depth, ()) if write.channel == name]
                     if mine:
@@ -229,7 +236,7 @@ class Loading:
                 if not missing:
                     break
                 if depth == ANCESTORS_PAGE:
-                    start = cast(bytes, row[3])
+                    start = version_key
         parts = Parts()
         numbers = [link.part for value in seeds.values() if isinstance(value, Stored) for link in value.chain]
         if numbers:

@@ -50,7 +50,7 @@ class Saving:
         key = (tenant, thread_id)
         ns_key = keys.ns_key(new.ns)
         epoch = self._memory.epoch(key) if base is None else base.epoch
-        row, values, bodies = self._encode(new, base)
+        row, content, bodies = self._encode(new, base)
         landed = self._sql.saving.find_saved(*key, row.version_key, new.token)
         if epoch and self._ttl_us is None and self._memory.may_share(key) and _holds_its_part(row):
             try:
@@ -65,8 +65,8 @@ class Saving:
                     self._memory.forget(key)
                     return
                 if results[0].affected:
-                    known = resolved(values, results[0].last_insert_id)
-                    self._memory.remember(key, ns_key, Base(epoch, row.version_key, known, bodies))
+                    known = resolved(content.values, results[0].last_insert_id)
+                    self._memory.remember(key, ns_key, Base(epoch, row.version_key, known, bodies, content.snapshots))
                     return
         while True:
             begun = time.monotonic()
@@ -82,7 +82,7 @@ class Saving:
                 base = yield from self.find_base(tenant, thread_id, new.ns, new.parent_id)
                 if base is not None:
                     epoch = base.epoch
-                row, values, bodies = self._encode(new, base)
+                row, content, bodies = self._encode(new, base)
                 continue
             except Duplicate:
                 if (yield from self._is_saved(key, row, new)):
@@ -94,8 +94,8 @@ class Saving:
             return
         if not epoch:
             epoch = cast(bytes, results[-1].rows[0][0])
-        known = resolved(values, APART + results[took].last_insert_id)
-        self._memory.remember(key, ns_key, Base(epoch, row.version_key, known, bodies))
+        known = resolved(content.values, APART + results[took].last_insert_id)
+        self._memory.remember(key, ns_key, Base(epoch, row.version_key, known, bodies, content.snapshots))
         self._memory.locked(key, begun)
 
     def find_base(self, tenant: str, thread_id: str, ns: str, checkpoint_id: str | None) -> Operation[Base | None]:
@@ -114,8 +114,9 @@ class Saving:
         if not found.rows:
             return None
         _, stored_seq, payload, epoch = found.rows[0]
-        values = unpack(cast(bytes, payload), cast(int, stored_seq)).values
-        return Base(cast(bytes, epoch), version_key, values, self._memory.bodies(key, ns_key, values))
+        content = unpack(cast(bytes, payload), cast(int, stored_seq))
+        bodies = self._memory.bodies(key, ns_key, content.values)
+        return Base(cast(bytes, epoch), version_key, content.values, bodies, content.snapshots)
 
     def newest_known(self, tenant: str, thread_id: str, ns: str) -> Base | None:
         """The checkpoint of a namespace that this process saved or loaded last."""
@@ -174,17 +175,20 @@ class Saving:
         statements = self._sql.threads.take_seq(*key, os.urandom(8), self._ttl_us, settle)
         return len(statements) - 1, statements
 
-    def _encode(self, new: NewVersion, base: Base | None) -> tuple[VersionRow, dict[str, Held], dict[str, Body]]:
-        """The row of a checkpoint, its values, and the bodies of the large ones."""
+    def _encode(self, new: NewVersion, base: Base | None) -> tuple[VersionRow, Content, dict[str, Body]]:
+        """The row of a checkpoint, what its payload says, and the bodies of its large values."""
         values: dict[str, Held] = {}
         bodies: dict[str, Body] = {}
         chunks: list[bytes] = []
+        snapshots = set(new.snapshots)
         for name, label, encoded in new.values(base):
             before = base.values.get(name) if base is not None else None
             body = base.bodies.get(name) if base is not None else None
             if encoded is None:
                 assert before is not None  # noqa: S101 - only a value of the base is kept
                 values[name] = Held(label, before.value)
+                if base is not None and name in base.snapshots:
+                    snapshots.add(name)
             elif len(chunks) == OWN_PARTS:
                 values[name], body = Held(label, Inline(Encoded(encoded.kind, encoded.data))), None
             else:
@@ -194,7 +198,11 @@ class Saving:
                     chunks.append(seal(stored.chunk, self._config.compression))
             if body is not None:
                 bodies[name] = body
+        if base is not None:
+            snapshots |= base.snapshots - values.keys() - new.counted
+        content = Content(new.surface, new.head, values, frozenset(snapshots))
         parent_key = None if new.parent_id is None else keys.version_key(new.ns, new.parent_id)
+        needs = new.needs if snapshots <= values.keys() else 1
         row = VersionRow(
             ns_key=keys.ns_key(new.ns),
             version_key=keys.version_key(new.ns, new.checkpoint_id),
@@ -202,15 +210,15 @@ class Saving:
             checkpoint_id=new.checkpoint_id,
             parent_id=new.parent_id,
             ns=new.ns,
-            needs=new.needs if parent_key is not None else 0,
+            needs=needs if parent_key is not None else 0,
             sources=_sources(values),
             tokens=new.token + new.digest,
-            payload=pack(Content(new.surface, new.head, values), self._config.compression),
+            payload=pack(content, self._config.compression),
             metadata=new.metadata,
             run_key=None if new.run_id is None else keys.run_key(new.run_id),
             chunks=tuple(chunks),
         )
-        return row, values, bodies
+        return row, content, bodies
 
 
 def _taken(thread_id: str, new: NewVersion) -> CheckpointExists:

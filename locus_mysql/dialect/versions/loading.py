@@ -67,10 +67,11 @@ OF_NAMESPACE = "\n   AND v.ns_key = %s"
 OF_ID = "\n   AND v.checkpoint_id = %s"
 BEFORE_SEQ = "\n   AND v.seq < %s"
 
-# Older than the checkpoint of a key; if there is none, those whose id comes before the text given, if one is.
+# Stored before the checkpoint of a key; none if that does not exist.
 BEFORE = """
-   AND COALESCE(v.seq < (SELECT b.seq FROM {versions} b
-                          WHERE b.tenant = %s AND b.thread_id = %s AND b.version_key = %s), v.checkpoint_id < %s)"""
+   AND v.seq < (SELECT b.seq FROM {versions} b WHERE b.tenant = %s AND b.thread_id = %s AND b.version_key = %s)"""
+# LangGraph compares ids, which carry the time of the client, also with those of other namespaces.
+BEFORE_ID = "\n   AND v.checkpoint_id < %s"
 MATCHING = "\n   AND v.metadata IS NOT NULL AND JSON_CONTAINS(v.metadata, %s)"
 
 _HEADS = """
@@ -218,7 +219,8 @@ class LoadingStatements(Statements):
         *,
         ns_key: bytes | None = None,
         checkpoint_id: str | None = None,
-        before: tuple[bytes, str | None] | None = None,
+        before: bytes | None = None,
+        before_id: str | None = None,
         before_seq: int | None = None,
         matching: str | None = None,
         known: tuple[bytes, Sequence[int]] | None = None,
@@ -231,8 +233,8 @@ class LoadingStatements(Statements):
             limit: At most this many.
             ns_key: Only of this namespace.
             checkpoint_id: Only of this id.
-            before: Only those older than the checkpoint of this key; if there is none, those with an id before the
-                text.
+            before: Only those stored before the checkpoint of this key; none if that does not exist.
+            before_id: Only those whose id is less than this one.
             before_seq: Only those with a seq below.
             matching: Only those whose metadata contains this JSON.
             known: An epoch, and parts that need not be sent if it lasts.
@@ -247,7 +249,10 @@ class LoadingStatements(Statements):
             params.append(checkpoint_id)
         if before is not None:
             conditions += BEFORE
-            params += [tenant, thread_id, *before]
+            params += [tenant, thread_id, before]
+        if before_id is not None:
+            conditions += BEFORE_ID
+            params.append(before_id)
         if before_seq is not None:
             conditions += BEFORE_SEQ
             params.append(before_seq)

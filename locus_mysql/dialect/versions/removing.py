@@ -55,6 +55,31 @@ SELECT DISTINCT v.thread_id
  LIMIT %s
 """
 
+# LangGraph stores each call of a subgraph in a namespace of its own, <name>:<task id>, and says in the metadata which
+# checkpoint of the graph itself called it. A call goes with that one. If that one was never stored, the call stays: its
+# run may be storing it now. The key is that of `versions.keys.version_key` in the empty namespace.
+HIDE_CALLS = """
+UPDATE {versions} v
+  JOIN {versions} r ON r.tenant = v.tenant AND r.thread_id = v.thread_id AND r.hidden > 0
+                   AND r.version_key = UNHEX(LEFT(SHA2(CONCAT(CAST('0:' AS BINARY), CAST(JSON_UNQUOTE(JSON_EXTRACT(
+                         IF(JSON_VALID(v.metadata), v.metadata, '{{}}'), '$.parents.""')) AS BINARY)), 256), 32))
+   SET v.hidden = 1
+ WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0 AND LOCATE(':', v.ns) > 0
+"""
+
+# A parent that is no longer there is named only if the child still needs what is kept of it. Of a parent's writes a
+# child needs its sends, which go to the channel __pregel_tasks.
+UNNAME_PARENTS = """
+UPDATE {versions} v
+  JOIN {versions} p ON p.tenant = v.tenant AND p.thread_id = v.thread_id AND p.version_key = v.parent_key
+   SET v.parent_id = NULL, v.needs = 0
+ WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0 AND v.parent_id IS NOT NULL AND p.hidden > 0
+   AND (v.needs = 0
+        OR v.needs = 2 AND NOT EXISTS (SELECT 1 FROM {writes} w
+                                        WHERE w.tenant = v.tenant AND w.thread_id = v.thread_id
+                                          AND w.version_key = v.parent_key AND w.channel = '__pregel_tasks'))
+"""
+
 # Of the hidden rows, those that no other row needs: neither as the parent its values go on from, and so on up the line,
 # nor as the parent whose writes it reads. They are marked 2.
 MARK_UNNEEDED = """
@@ -191,6 +216,10 @@ class RemovingStatements(Statements):
         text = self._text(HIDE_OLDER).replace("<namespace>", "" if ns_key is None else OF_NAMESPACE)
         return Statement(text, (*key, *(() if ns_key is None else (ns_key,)), *key, keep))
 
+    def hide_calls(self, tenant: str, thread_id: str) -> Statement:
+        """Take the calls of subgraphs out of a thread whose calling checkpoint was taken out of it."""
+        return Statement(self._text(HIDE_CALLS), (tenant, thread_id))
+
     def hide_before(self, tenant: str, thread_id: str, age_us: int) -> Statement:
         """Take checkpoints older than an age out of a thread, but for the newest of each namespace."""
         key = (tenant, thread_id)
@@ -210,6 +239,7 @@ class RemovingStatements(Statements):
         """
         key = (tenant, thread_id)
         return (
+            Statement(self._text(UNNAME_PARENTS), key),
             Statement(self._text(MARK_UNNEEDED), key * 4),
             settle,
             Statement(self._text(DELETE_WRITES), key),

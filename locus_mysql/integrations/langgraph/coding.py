@@ -23,7 +23,7 @@ from langgraph.checkpoint.base import (
     writes_sort_key,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from langgraph.checkpoint.serde.types import TASKS
+from langgraph.checkpoint.serde.types import TASKS, _DeltaSnapshot
 
 from ...database.exact_json import check_json_object, decode_json, encode_json
 from ...errors import CorruptCheckpoint, InvalidInput
@@ -80,6 +80,8 @@ def new_version(
         needs=needs_of(checkpoint, whole),
         replace=True,
         token=token,
+        snapshots=snapshots_of(checkpoint),
+        counted=frozenset(whole.get(_COUNTERS) or ()),
     )
 
 
@@ -170,6 +172,11 @@ def _values(
         return found
 
     return values
+
+
+def snapshots_of(checkpoint: Checkpoint) -> frozenset[str]:
+    """The channels of which a checkpoint holds a snapshot: those that are stored as their writes elsewhere."""
+    return frozenset(name for name, value in checkpoint["channel_values"].items() if isinstance(value, _DeltaSnapshot))
 
 
 def needs_of(checkpoint: Checkpoint, metadata: Mapping[str, Any]) -> int:
