@@ -19,7 +19,7 @@ from langgraph.checkpoint.base import (
     CheckpointMetadata,
     CheckpointTuple,
     PendingWrite,
-    get_serializable_checkpoint_metadata,
+    get_checkpoint_metadata,
     writes_sort_key,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -64,7 +64,7 @@ def new_version(
         token: The save's mark.
     """
     configurable = config["configurable"]
-    whole = get_serializable_checkpoint_metadata(config, metadata)
+    whole = get_checkpoint_metadata(config, metadata)
     rest = {name: value for name, value in checkpoint.items() if name != "channel_values"}
     head, text = encode_head(serde, rest, cast("dict[str, Any]", whole))
     run_id = whole.get("run_id")
