@@ -81,7 +81,7 @@ def new_version(
         replace=True,
         token=token,
         snapshots=snapshots_of(checkpoint),
-        counted=frozenset(whole.get(_COUNTERS) or ()),
+        counted=frozenset(cast("Mapping[str, Any]", whole.get(_COUNTERS) or {})),
     )
 
 

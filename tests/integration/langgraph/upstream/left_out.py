@@ -42,7 +42,7 @@ LEFT_OUT: dict[str, dict[str, str]] = {
     },
     "langgraph-checkpoint-sqlite": {
         r"test_writes_task_path_migration\.py|::test_walk_step_looks_up": _SCHEMA,
-        r"::test_(nonnull_migrations|search_where|metadata_predicate|escape_glob_literal|namespace_match_pattern)": _SCHEMA,
+        r"::test_(nonnull_migrations|search_where|metadata_predicate|escape_glob|namespace_match_pattern)": _SCHEMA,
         r"::test_list_namespaces_prefix_uses_indexable_condition": _SCHEMA,
         r"::test_vector_store_initialization": _PRIVATE,
         r"test_conformance_delta\.py": _UNPUBLISHED,

@@ -23,10 +23,9 @@ import langgraph.store.sqlite
 import psycopg
 import psycopg_pool
 import pytest
+from left_out import reason
 
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver, AsyncMySQLStore, MySQLSaver, MySQLStore
-
-from left_out import reason
 
 PACKAGE = os.environ["LOCUS_UPSTREAM_PACKAGE"]
 DRIVER = os.environ["LOCUS_UPSTREAM_DRIVER"]
