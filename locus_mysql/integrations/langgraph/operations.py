@@ -185,7 +185,7 @@ class GraphOperations(VersionsOfTenants):
             InvalidInput: There is no such strategy.
         """
         if isinstance(thread_ids, str):
-            raise WrongType(f"thread_ids must be a sequence of thread ids, not a str: use [{thread_ids!r:.60}].")
+            raise WrongType(f"thread_ids must be a list of thread ids, not a str: use [{thread_ids!r:.60}].")
         if strategy not in {"keep_latest", "delete"}:
             raise InvalidInput(f"Strategy {strategy!r:.50} is none: use 'keep_latest' or 'delete'.")
         for given in thread_ids:
