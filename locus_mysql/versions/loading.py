@@ -49,8 +49,18 @@ class Head(NamedTuple):
     created_at: datetime
     epoch: bytes
     token: bytes
-    needs: int
+    flags: int
     parent_key: bytes | None
+
+    @property
+    def needs(self) -> int:
+        """What the checkpoint needs of its parent."""
+        return self.flags & 3
+
+    @property
+    def unlinked(self) -> bool:
+        """Whether the parent was deleted and nothing of it is needed."""
+        return self.flags > 3
 
 
 class AncestorRow(NamedTuple):
@@ -232,7 +242,9 @@ class Loading:
                 if isinstance(value, Stored):
                     bodies[name] = parts.bodies[value.chain] = parts.body(value)
         kept = self._memory.bodies(key, ns_key, content.values)
-        base = Base(head.epoch, head.version_key, head.token, content.values, {**bodies, **kept})
+        base = Base(
+            head.epoch, head.version_key, head.token, content.values, {**bodies, **kept}, content.snapshots
+        )
         self._memory.remember(key, ns_key, base)
         return version
 
@@ -244,7 +256,8 @@ class Loading:
         *,
         ns: str | None = None,
         checkpoint_id: str | None = None,
-        before: tuple[str, str, str | None] | None = None,
+        before: tuple[str, str] | None = None,
+        before_id: str | None = None,
         before_seq: int | None = None,
         matching: str | None = None,
     ) -> Operation[tuple[list[LoadedVersion], int]]:
@@ -256,8 +269,8 @@ class Loading:
             limit: At most this many.
             ns: Only of this namespace.
             checkpoint_id: Only of this id.
-            before: Namespace and id of a checkpoint: only those older; if it is not there, those with an id before
-                the text.
+            before: Namespace and id of a checkpoint: only those stored before it; none if it does not exist.
+            before_id: Only those whose id is less than this one, in the order of code points.
             before_seq: Only those with a seq below.
             matching: Only those whose metadata contains this JSON.
         """
@@ -270,7 +283,8 @@ class Loading:
                 limit,
                 ns_key=ns_key,
                 checkpoint_id=checkpoint_id,
-                before=None if before is None else (keys.version_key(before[0], before[1]), before[2]),
+                before=None if before is None else keys.version_key(*before),
+                before_id=before_id,
                 before_seq=before_seq,
                 matching=matching,
                 known=known,
@@ -298,7 +312,8 @@ class Loading:
     ) -> Operation[dict[str, ChannelHistory]]:
         """What channels got along the line of a checkpoint's ancestors, for each up to the nearest that has a value.
 
-        One round trip for 256 ancestors, and one for the values found.
+        One round trip for 256 ancestors, and one for the values found. Ends where a line of ancestors comes back to a
+        checkpoint it has passed, as it does if that was saved again under another parent.
         """
         key = (tenant, thread_id)
         missing = set(channels)
@@ -307,6 +322,7 @@ class Loading:
         seeded_at: dict[str, str] = {}
         thread = thread_checksum(*key)
         start: bytes | None = keys.version_key(ns, checkpoint_id)
+        passed = {start}
         while start is not None and missing:
             (found,) = yield Batch.of(self._sql.loading.ancestors(*key, start, ANCESTORS_PAGE, sorted(missing)))
             start = None
@@ -325,7 +341,10 @@ class Loading:
                         write = typed_row(WriteRow, (task_id, idx, *rest)).loaded(thread, cast(bytes, version_key))
                     by_depth.setdefault(cast(int, depth), []).append(write)
             for row in line[1:]:
-                depth = row.depth
+                depth, version_key = row.depth, row.version_key
+                if version_key in passed:
+                    break
+                passed.add(version_key)
                 for name in missing:
                     mine = [write for write in by_depth.get(depth, ()) if write.channel == name]
                     if mine:
@@ -338,7 +357,7 @@ class Loading:
                 if not missing:
                     break
                 if depth == ANCESTORS_PAGE:
-                    start = row.version_key
+                    start = version_key
         parts = Parts()
         numbers = [link.part for value in seeds.values() if isinstance(value, Stored) for link in value.chain]
         if numbers:
@@ -469,7 +488,7 @@ def _version(
         thread_id=head.thread_id,
         ns=head.ns,
         checkpoint_id=head.checkpoint_id,
-        parent_id=head.parent_id,
+        parent_id=None if head.unlinked else head.parent_id,
         head=content.head,
         labels={name: held.label for name, held in content.values.items()},
         values=values,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ..database.recent import Recent
 from ..dialect.versions.threads import LAG_S
@@ -62,7 +63,7 @@ class VersionMemory:
             return None
         if base.epoch != self.epoch(key):
             return None
-        return Base(base.epoch, base.version_key, base.token, base.values, self.bodies(key, ns_key, base.values))
+        return replace(base, bodies=self.bodies(key, ns_key, base.values))
 
     def bodies(self, key: Key, ns_key: bytes, values: Mapping[str, Held]) -> Mapping[str, Body]:
         """The bodies at hand of these values."""
@@ -78,7 +79,7 @@ class VersionMemory:
     def remember(self, key: Key, ns_key: bytes, base: Base) -> None:
         """Remember a checkpoint that was saved or loaded, in place of the one before of its namespace."""
         self._epochs.put(key, base.epoch, _MARK_BYTES)
-        mark = Base(base.epoch, base.version_key, base.token, base.values, {})
+        mark = replace(base, bodies={})
         self._bases.put((key, ns_key), mark, _BASE_BYTES + _VALUE_BYTES * len(base.values))
         size_bytes = sum(body.length + _BODY_BYTES for body in base.bodies.values())
         self._bodies.put((key, ns_key), base.bodies, size_bytes)

@@ -18,11 +18,20 @@ _LENGTH = struct.Struct("<I")
 
 
 class Content(NamedTuple):
-    """What a payload says: who encoded it, the head, and the values by name."""
+    """What a payload says.
+
+    Args:
+        surface: Who encoded it.
+        head: All of it but its values.
+        values: The values by name.
+        snapshots: Names of values that this checkpoint holds as a snapshot, or lacks because an ancestor holds one from
+            which it is put together.
+    """
 
     surface: str
     head: Encoded
     values: Mapping[str, Held]
+    snapshots: frozenset[str] = frozenset()
 
 
 def pack(content: Content, compression: Literal["zlib", "none"], place: Place = ANYWHERE) -> bytes:
@@ -43,9 +52,10 @@ def pack(content: Content, compression: Literal["zlib", "none"], place: Place = 
             chain = _packed_chain(value.chain)
             around = (value.front.hex(), value.back.hex())
             entries.append([name, label, value.kind, *around, value.position, value.digest.hex(), chain])
-    header = encode_json(
-        {"s": content.surface, "h": content.head.kind, "n": len(content.head.data), "c": entries},
-    )
+    fields: dict[str, Any] = {"s": content.surface, "h": content.head.kind, "n": len(content.head.data), "c": entries}
+    if content.snapshots:
+        fields["d"] = sorted(content.snapshots)
+    header = encode_json(fields)
     return seal(b"".join((_LENGTH.pack(len(header)), header, *pieces)), compression, place)
 
 
@@ -87,7 +97,7 @@ def _unpack(body: bytes, stored_seq: int) -> Content:
             values[name] = Held(label, stored)
     if end != len(body):
         raise ValueError("more than the header says")
-    return Content(header["s"], head, values)
+    return Content(header["s"], head, values, frozenset(header.get("d", ())))
 
 
 def _packed_chain(chain: tuple[Link, ...]) -> list[int]:

@@ -33,6 +33,7 @@ class Base:
         token: The mark of the save that wrote it. A server that lost its newest commits does not have it.
         values: Its values by name.
         bodies: Bodies of large ones, as far as they are at hand.
+        snapshots: Values of which only snapshots are stored, as `Content` has them.
     """
 
     epoch: bytes
@@ -40,6 +41,7 @@ class Base:
     token: bytes
     values: Mapping[str, Held]
     bodies: Mapping[str, Body]
+    snapshots: frozenset[str] = frozenset()
 
 
 class NewValue(NamedTuple):
@@ -73,6 +75,8 @@ class NewVersion:
         replace: Whether a checkpoint of the same id takes the new content; else that is refused.
         token: The save's mark, 16 random bytes.
         digest: Tells its content, in 15 bytes, if saving the same again is to be accepted; else empty.
+        snapshots: Its values that are snapshots: later checkpoints may lack the value and need this one for it.
+        counted: Values of which its owner says itself whether it needs its parent for them.
     """
 
     surface: str
@@ -87,6 +91,8 @@ class NewVersion:
     replace: bool
     token: bytes
     digest: bytes = b""
+    snapshots: frozenset[str] = frozenset()
+    counted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

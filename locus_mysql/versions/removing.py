@@ -50,10 +50,21 @@ class Removing:
         hide = self._sql.removing.hide_named(tenant, thread_id, keys.version_key(ns, checkpoint_id))
         return (yield from self._remove(tenant, thread_id, hide)) > 0
 
-    def prune(self, tenant: str, thread_id: str, keep: int, ns: str | None = None) -> Operation[int]:
-        """Delete all but the newest ``keep`` checkpoints of each namespace, or of one; returns how many went."""
+    def prune(
+        self, tenant: str, thread_id: str, keep: int, ns: str | None = None, *, calls: bool = False
+    ) -> Operation[int]:
+        """Delete all but the newest ``keep`` checkpoints of each namespace, or of one; returns how many went.
+
+        Args:
+            tenant: The thread's tenant.
+            thread_id: The thread.
+            keep: How many stay.
+            ns: Only of this namespace.
+            calls: Whether finished calls of subgraphs go as well, each with the checkpoint that called it. They are not
+                counted.
+        """
         hide = self._sql.removing.hide_older(tenant, thread_id, keep, None if ns is None else keys.ns_key(ns))
-        return (yield from self._remove(tenant, thread_id, hide))
+        return (yield from self._remove(tenant, thread_id, hide, calls=calls))
 
     def delete_runs(self, tenant: str, run_ids: Sequence[str]) -> Operation[int]:
         """Delete the checkpoints of runs, in all threads; returns how many went. A round trip, and one per thread."""
@@ -98,8 +109,9 @@ class Removing:
         """Delete checkpoints that are older; returns how many.
 
         Threads that have expired, or were not saved to for so long, go whole. Of others the newest checkpoint of each
-        namespace stays. Writes that are older and have no checkpoint go as well, and are not counted. Whatever its age,
-        what damage left goes: rows of threads that do not exist, and checkpoints of which a part is gone.
+        namespace stays, but for calls of subgraphs whose calling checkpoint goes; these are not counted. Writes that
+        are older and have no checkpoint go as well, and are not counted. Whatever its age, what damage left goes: rows
+        of threads that do not exist, and checkpoints of which a part is gone.
         """
         age_us = int(older_than_s * 1_000_000)
         yield from self._forget_tokens()
@@ -111,7 +123,8 @@ class Removing:
             (page,) = yield Batch.of(self._sql.removing.threads_before(tenant, after, age_us, _PAGE))
             for row in page.rows:
                 after = cast(str, row[0])
-                removed += yield from self._remove(tenant, after, self._sql.removing.hide_before(tenant, after, age_us))
+                hide = self._sql.removing.hide_before(tenant, after, age_us)
+                removed += yield from self._remove(tenant, after, hide, calls=True)
             if len(page.rows) < _PAGE:
                 return removed
 
@@ -214,14 +227,15 @@ class Removing:
             if len(page.rows) < _PAGE:
                 return
 
-    def _remove(self, tenant: str, thread_id: str, hide: Statement) -> Operation[int]:
+    def _remove(self, tenant: str, thread_id: str, hide: Statement, *, calls: bool = False) -> Operation[int]:
         """Hide checkpoints, and remove what then nothing needs."""
         self._memory.forget((tenant, thread_id))
         lock = self._sql.threads.begin_epoch(tenant, thread_id, os.urandom(8))
         settle = self._sql.settled.settle_marked(tenant, thread_id)
-        return (
-            yield from self._once(tenant, (lock, hide), self._sql.removing.remove_hidden(tenant, thread_id, settle))
-        )
+        then = self._sql.removing.remove_hidden(tenant, thread_id, settle)
+        if calls:
+            then = (self._sql.removing.hide_calls(tenant, thread_id), *then)
+        return (yield from self._once(tenant, (lock, hide), then))
 
     def _once(self, tenant: str, first: Sequence[Statement], then: Sequence[Statement]) -> Operation[int]:
         """Carry out statements once, even if their answer is lost; returns what the last of the first ones affected.

@@ -130,7 +130,7 @@ class SaverOperations(VersionsOfTenants):
             thread_id,
             check_limit(limit),
             ns=ns,
-            before=None if before is None else (ns, before, None),
+            before=None if before is None else (ns, before),
         )
         return [_record(version) for version in versions]
 

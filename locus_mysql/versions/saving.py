@@ -71,7 +71,7 @@ class Saving:
         key = (tenant, thread_id)
         ns_key = keys.ns_key(new.ns)
         epoch = self._memory.epoch(key) if base is None else base.epoch
-        row, values, bodies, after = self._encode(key, new, base)
+        row, content, bodies, after = self._encode(key, new, base)
         landed = self._sql.saving.find_saved(*key, row.version_key, new.token)
         if epoch and self._ttl_us is None and self._memory.may_share(key) and _holds_its_part(row):
             try:
@@ -87,8 +87,9 @@ class Saving:
                     self._memory.forget(key)
                     return
                 if results[0].affected:
-                    known = resolved(values, results[0].last_insert_id)
-                    self._memory.remember(key, ns_key, Base(epoch, row.version_key, new.token, known, bodies))
+                    known = resolved(content.values, results[0].last_insert_id)
+                    saved = Base(epoch, row.version_key, new.token, known, bodies, content.snapshots)
+                    self._memory.remember(key, ns_key, saved)
                     return
         while True:
             begun = time.monotonic()
@@ -104,7 +105,7 @@ class Saving:
                 base = yield from self.find_base(tenant, thread_id, new.ns, new.parent_id)
                 if base is not None:
                     epoch = base.epoch
-                row, values, bodies, after = self._encode(key, new, base)
+                row, content, bodies, after = self._encode(key, new, base)
                 continue
             except Duplicate as refused:
                 if (yield from self._is_saved(key, row, new)):
@@ -117,8 +118,8 @@ class Saving:
             return
         if not epoch:
             epoch = cast(bytes, results[-1].rows[0][0])
-        known = resolved(values, APART + results[took].last_insert_id)
-        self._memory.remember(key, ns_key, Base(epoch, row.version_key, new.token, known, bodies))
+        known = resolved(content.values, APART + results[took].last_insert_id)
+        self._memory.remember(key, ns_key, Base(epoch, row.version_key, new.token, known, bodies, content.snapshots))
         self._memory.locked(key, begun)
 
     def _settle_late(self, refused: Duplicate, tenant: str, token: bytes) -> Operation[None]:
@@ -146,8 +147,9 @@ class Saving:
             row = typed_row(BaseRow, found.rows[0])
             thread = thread_checksum(*key)
             place = version_place(thread, version_key, row.parent_key, row.needs, row.metadata_checksum)
-            values = unpack(row.payload, row.stored_seq, place).values
-        return Base(row.epoch, version_key, row.token, values, self._memory.bodies(key, ns_key, values))
+            content = unpack(row.payload, row.stored_seq, place)
+        bodies = self._memory.bodies(key, ns_key, content.values)
+        return Base(row.epoch, version_key, row.token, content.values, bodies, content.snapshots)
 
     def newest_known(self, tenant: str, thread_id: str, ns: str) -> Base | None:
         """The checkpoint of a namespace that this process saved or loaded last."""
@@ -225,17 +227,20 @@ class Saving:
 
     def _encode(
         self, key: tuple[str, str], new: NewVersion, base: Base | None
-    ) -> tuple[VersionRow, dict[str, Held], dict[str, Body], BaseKey | None]:
-        """The row of a checkpoint, its values, the bodies of the large ones, and the base if it builds on that."""
+    ) -> tuple[VersionRow, Content, dict[str, Body], BaseKey | None]:
+        """The row of a checkpoint, what its payload says, the bodies of its large values, and the base it builds on."""
         values: dict[str, Held] = {}
         bodies: dict[str, Body] = {}
         chunks: list[bytes] = []
+        snapshots = set(new.snapshots)
         for name, label, encoded in new.values(base):
             before = base.values.get(name) if base is not None else None
             body = base.bodies.get(name) if base is not None else None
             if encoded is None:
                 assert before is not None  # noqa: S101 - only a value of the base is kept
                 values[name] = Held(label, before.value)
+                if base is not None and name in base.snapshots:
+                    snapshots.add(name)
             elif len(chunks) == OWN_PARTS:
                 values[name], body = Held(label, Inline(Encoded(encoded.kind, encoded.data))), None
             else:
@@ -246,9 +251,12 @@ class Saving:
                     chunks.append(seal(stored.chunk, self._config.compression, checksum=checksum))
             if body is not None:
                 bodies[name] = body
+        if base is not None:
+            snapshots |= base.snapshots - values.keys() - new.counted
+        content = Content(new.surface, new.head, values, frozenset(snapshots))
         parent_key = None if new.parent_id is None else keys.version_key(new.ns, new.parent_id)
         version_key = keys.version_key(new.ns, new.checkpoint_id)
-        needs = new.needs if parent_key is not None else 0
+        needs = 0 if parent_key is None else new.needs if snapshots <= values.keys() else 1
         place = version_place(thread_checksum(*key), version_key, parent_key, needs, text_checksum(new.metadata))
         parts = _parts(values)
         row = VersionRow(
@@ -261,13 +269,13 @@ class Saving:
             needs=needs,
             sources=json.dumps(parts, separators=(",", ":")),
             tokens=new.token + new.digest,
-            payload=pack(Content(new.surface, new.head, values), self._config.compression, place),
+            payload=pack(content, self._config.compression, place),
             metadata=new.metadata,
             run_key=None if new.run_id is None else keys.run_key(new.run_id),
             chunks=tuple(chunks),
         )
         builds = base is not None and any(part >= OWN_PARTS for part in parts)
-        return row, values, bodies, (base.version_key, base.token) if base is not None and builds else None
+        return row, content, bodies, (base.version_key, base.token) if base is not None and builds else None
 
 
 def _taken(thread_id: str, new: NewVersion) -> CheckpointExists:

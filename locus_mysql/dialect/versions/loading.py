@@ -2,7 +2,8 @@
 
 Each is one statement, so that checkpoints, their parts and their writes are of one moment. What its rows are is told by
 the first column: 0 a checkpoint, 1 a part, 2 a write at a checkpoint, 3 a write at a checkpoint's parent. The columns
-are kind, thread_id, seq, number, version_key, three texts, payload, metadata, time, epoch, token, needs, parent_key.
+are kind, thread_id, seq, number, version_key, three texts, payload, metadata, time, epoch, token, needs (and 4 if the
+parent is unlinked), parent_key.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from .rows import OWN_PARTS
 #: What stands for pieces that several statements share.
 _SHARED = {
     "<keys>": "v.thread_id, v.ns_key, v.seq, v.version_key, v.parent_key, COALESCE(v.stored_seq, v.seq) AS stored_seq, "
-    "v.needs, v.sources, t.epoch",
+    "IF(v.unlinked, 0, v.needs) AS needs, v.sources, t.epoch",
     "<live>": "(t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))",
     # The number of a part that a row's sources name.
     "<part>": f"IF(s.part < {OWN_PARTS}, k.stored_seq * {OWN_PARTS} + s.part, s.part)",
@@ -67,16 +68,17 @@ OF_NAMESPACE = "\n   AND v.ns_key = %s"
 OF_ID = "\n   AND v.checkpoint_id = %s"
 BEFORE_SEQ = "\n   AND v.seq < %s"
 
-# Older than the checkpoint of a key; if there is none, those whose id comes before the text given, if one is.
+# Stored before the checkpoint of a key; none if that does not exist.
 BEFORE = """
-   AND COALESCE(v.seq < (SELECT b.seq FROM {versions} b
-                          WHERE b.tenant = %s AND b.thread_id = %s AND b.version_key = %s), v.checkpoint_id < %s)"""
+   AND v.seq < (SELECT b.seq FROM {versions} b WHERE b.tenant = %s AND b.thread_id = %s AND b.version_key = %s)"""
+# LangGraph compares ids, which carry the time of the client, also with those of other namespaces.
+BEFORE_ID = "\n   AND v.checkpoint_id < %s"
 MATCHING = "\n   AND v.metadata IS NOT NULL AND JSON_CONTAINS(v.metadata, %s)"
 
 _HEADS = """
 SELECT 0 AS kind, v.thread_id, CAST(v.seq AS SIGNED) AS seq, CAST(k.stored_seq AS SIGNED) AS number, v.version_key,
        v.checkpoint_id AS text1, v.parent_id AS text2, v.ns AS text3, v.payload, v.metadata, v.created_at, k.epoch,
-       LEFT(v.tokens, 16), v.needs, IF(v.needs = 2, v.parent_key, NULL)
+       LEFT(v.tokens, 16), v.needs + 4 * v.unlinked, IF(v.needs = 2, v.parent_key, NULL)
   FROM k
   JOIN {versions} v ON v.tenant = %s AND v.thread_id = k.thread_id AND v.ns_key = k.ns_key AND v.seq = k.seq
 """
@@ -224,7 +226,8 @@ class LoadingStatements(Statements):
         *,
         ns_key: bytes | None = None,
         checkpoint_id: str | None = None,
-        before: tuple[bytes, str | None] | None = None,
+        before: bytes | None = None,
+        before_id: str | None = None,
         before_seq: int | None = None,
         matching: str | None = None,
         known: tuple[bytes, Sequence[int]] | None = None,
@@ -237,8 +240,8 @@ class LoadingStatements(Statements):
             limit: At most this many.
             ns_key: Only of this namespace.
             checkpoint_id: Only of this id.
-            before: Only those older than the checkpoint of this key; if there is none, those with an id before the
-                text.
+            before: Only those stored before the checkpoint of this key; none if that does not exist.
+            before_id: Only those whose id is less than this one.
             before_seq: Only those with a seq below.
             matching: Only those whose metadata contains this JSON.
             known: An epoch, and parts that need not be sent if it lasts.
@@ -253,7 +256,10 @@ class LoadingStatements(Statements):
             params.append(checkpoint_id)
         if before is not None:
             conditions += BEFORE
-            params += [tenant, thread_id, *before]
+            params += [tenant, thread_id, before]
+        if before_id is not None:
+            conditions += BEFORE_ID
+            params.append(before_id)
         if before_seq is not None:
             conditions += BEFORE_SEQ
             params.append(before_seq)

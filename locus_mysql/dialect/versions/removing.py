@@ -81,18 +81,43 @@ SELECT DISTINCT v.thread_id
  WHERE v.tenant = %s AND v.thread_id BETWEEN %s AND %s AND v.hidden = 0 AND p.part IS NULL AND o.seq IS NULL
 """.replace("<broken>", _BROKEN)
 
+# LangGraph stores each call of a subgraph in a namespace of its own, <name>:<task id>, and says in the metadata which
+# checkpoint of the graph itself called it. A call goes with that one. If that one was never stored, the call stays: its
+# run may be storing it now. The key is that of `versions.keys.version_key` in the empty namespace.
+HIDE_CALLS = """
+UPDATE {versions} v
+  JOIN {versions} r ON r.tenant = v.tenant AND r.thread_id = v.thread_id AND r.hidden > 0
+                   AND r.version_key = UNHEX(LEFT(SHA2(CONCAT(CAST('0:' AS BINARY), CAST(JSON_UNQUOTE(JSON_EXTRACT(
+                         IF(JSON_VALID(v.metadata), v.metadata, '{{}}'), '$.parents.""')) AS BINARY)), 256), 32))
+   SET v.hidden = 1
+ WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0 AND LOCATE(':', v.ns) > 0
+"""
+
+# A parent that is no longer there is named only if the child still needs what is kept of it. Of a parent's writes a
+# child needs its sends, which go to the channel __pregel_tasks. The columns that the row's checksum covers stay.
+UNLINK_PARENTS = """
+UPDATE {versions} v
+  JOIN {versions} p ON p.tenant = v.tenant AND p.thread_id = v.thread_id AND p.version_key = v.parent_key
+   SET v.unlinked = 1
+ WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0 AND v.unlinked = 0 AND p.hidden > 0
+   AND (v.needs = 0
+        OR v.needs = 2 AND NOT EXISTS (SELECT 1 FROM {writes} w
+                                        WHERE w.tenant = v.tenant AND w.thread_id = v.thread_id
+                                          AND w.version_key = v.parent_key AND w.channel = '__pregel_tasks'))
+"""
+
 # Of the hidden rows, those that no other row needs: neither as the parent its values go on from, and so on up the line,
 # nor as the parent whose writes it reads. They are marked 2.
 MARK_UNNEEDED = """
 UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {versions} v
   LEFT JOIN (
     WITH RECURSIVE needed (version_key, parent_key, needs) AS (
-      SELECT p.version_key, p.parent_key, IF(x.needs = 1, p.needs, 0)
+      SELECT p.version_key, p.parent_key, IF(x.needs = 1 AND p.unlinked = 0, p.needs, 0)
         FROM {versions} x
         JOIN {versions} p ON p.tenant = %s AND p.thread_id = %s AND p.version_key = x.parent_key
-       WHERE x.tenant = %s AND x.thread_id = %s AND x.hidden = 0 AND x.needs > 0
+       WHERE x.tenant = %s AND x.thread_id = %s AND x.hidden = 0 AND x.needs > 0 AND x.unlinked = 0
        UNION
-      SELECT p.version_key, p.parent_key, IF(n.needs = 1, p.needs, 0)
+      SELECT p.version_key, p.parent_key, IF(n.needs = 1 AND p.unlinked = 0, p.needs, 0)
         FROM needed n
         JOIN {versions} p ON p.tenant = %s AND p.thread_id = %s AND p.version_key = n.parent_key
        WHERE n.needs > 0
@@ -194,9 +219,11 @@ _MOVED = """IF(LENGTH({x}.payload) < 5, {x}.payload, CONCAT(LEFT({x}.payload, 1)
 
 COPY_VERSIONS = """
 INSERT INTO {versions} (tenant, thread_id, ns_key, seq, version_key, parent_key, checkpoint_id, parent_id, ns,
-                        stored_seq, hidden, needs, sources, tokens, payload, metadata, run_key, chunk, created_at)
+                        stored_seq, hidden, needs, unlinked, sources, tokens, payload, metadata, run_key, chunk,
+                        created_at)
 SELECT v.tenant, d.thread_id, v.ns_key, v.seq, v.version_key, v.parent_key, v.checkpoint_id, v.parent_id, v.ns,
-       v.stored_seq, v.hidden, v.needs, v.sources, v.tokens, <moved>, v.metadata, v.run_key, v.chunk, v.created_at
+       v.stored_seq, v.hidden, v.needs, v.unlinked, v.sources, v.tokens, <moved>, v.metadata, v.run_key, v.chunk,
+       v.created_at
   FROM {versions} v<copied> WHERE v.tenant = %s AND v.thread_id = %s
 """.replace("<moved>", _MOVED.replace("{x}", "v"))
 
@@ -233,6 +260,10 @@ class RemovingStatements(Statements):
         text = self._text(HIDE_OLDER).replace("<namespace>", "" if ns_key is None else OF_NAMESPACE)
         return Statement(text, (*key, *(() if ns_key is None else (ns_key,)), *key, keep))
 
+    def hide_calls(self, tenant: str, thread_id: str) -> Statement:
+        """Take the calls of subgraphs out of a thread whose calling checkpoint was taken out of it."""
+        return Statement(self._text(HIDE_CALLS), (tenant, thread_id))
+
     def hide_before(self, tenant: str, thread_id: str, age_us: int) -> Statement:
         """Take checkpoints older than an age out of a thread, but for the newest of each namespace."""
         key = (tenant, thread_id)
@@ -260,6 +291,7 @@ class RemovingStatements(Statements):
         """
         key = (tenant, thread_id)
         return (
+            Statement(self._text(UNLINK_PARENTS), key),
             Statement(self._text(MARK_UNNEEDED), key * 4),
             settle,
             Statement(self._text(DELETE_WRITES), key),

@@ -58,6 +58,7 @@ ON DUPLICATE KEY UPDATE
   parent_key = new.parent_key,
   parent_id  = new.parent_id,
   needs      = new.needs,
+  unlinked   = 0,
   sources    = new.sources,
   payload    = new.payload,
   metadata   = new.metadata,

@@ -41,7 +41,8 @@ THREADS = """
 # own there, or in the table of settled operations. Where history is kept it is one mark, and 15 bytes that tell the
 # content.
 # hidden: the checkpoint was deleted, and its row is kept because others need it. needs: 0 nothing of the parent, 1 all
-# of it, as its values go on from it, 2 the parent's writes.
+# of it, as its values go on from it, 2 the parent's writes. unlinked: the parent was deleted, and nothing of it is
+# needed any more; the row's checksum covers needs and the parent, so these stay as they were.
 VERSIONS = """
 (
   tenant        VARCHAR(128)    NOT NULL,
@@ -56,6 +57,7 @@ VERSIONS = """
   stored_seq    BIGINT UNSIGNED NULL,
   hidden        TINYINT         NOT NULL,
   needs         TINYINT         NOT NULL,
+  unlinked      TINYINT         NOT NULL DEFAULT 0,
   sources       JSON            NOT NULL,
   tokens        VARBINARY(32)   NOT NULL,
   payload       LONGBLOB        NOT NULL,

@@ -22,8 +22,8 @@ from pydantic import SecretStr
 from ...config import Keywords, MySQLConfig
 from ...database.database import Database, share
 from ...engine.operation import Operation
-from ...errors import UsageError
 from ...versions.surface import AsyncVersions, nothing
+from .errors import LoopUnavailable
 from .operations import GraphOperations, Listing
 from .versioning import next_version
 
@@ -102,9 +102,11 @@ class AsyncMySQLSaver(AsyncVersions[GraphOperations], BaseCheckpointSaver[str]):
         """Checkpoints, newest first, read a hundred at a time.
 
         Args:
-            config: The thread, and perhaps namespace and checkpoint; None for all threads, the one saved to last first.
+            config: The thread, and perhaps namespace and checkpoint; None or an empty one for all threads, the one
+                saved to last first.
             filter: Metadata has to contain this.
-            before: Only checkpoints older than this one.
+            before: Only checkpoints with an id less than this one's, which need not exist. Ids carry the time of the
+                client that made them.
             limit: At most this many.
         """
         listing = Listing(config, filter, before, limit)
@@ -147,7 +149,12 @@ class AsyncMySQLSaver(AsyncVersions[GraphOperations], BaseCheckpointSaver[str]):
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete all but the newest checkpoint of each namespace (``keep_latest``), or everything (``delete``).
 
-        What the newest needs of others, for a `DeltaChannel`, is kept out of sight.
+        What the newest needs of others, for a `DeltaChannel`, is kept out of sight; else it has no parent afterwards.
+        The calls of subgraphs go with the checkpoint that called them, but for subgraphs that keep their state.
+
+        Raises:
+            TypeError: ``thread_ids`` is one text.
+            ValueError: There is no such strategy.
         """
         await self._run(self._operations.prune(thread_ids, strategy))
 
@@ -225,7 +232,7 @@ class AsyncMySQLSaver(AsyncVersions[GraphOperations], BaseCheckpointSaver[str]):
         """Have a call carried out by the event loop, and wait for it.
 
         Raises:
-            UsageError: This is the loop's own thread, which would wait for itself for ever; or there is no loop.
+            LoopUnavailable: This is the loop's own thread, which would wait for itself for ever; or there is no loop.
         """
         loop = self._loop
         try:
@@ -234,7 +241,7 @@ class AsyncMySQLSaver(AsyncVersions[GraphOperations], BaseCheckpointSaver[str]):
             running = None
         if loop is None or loop.is_closed() or not loop.is_running() or running is loop:
             call.close()
-            raise UsageError(
+            raise LoopUnavailable(
                 "The synchronous methods of AsyncMySQLSaver work from threads beside its running event loop only. "
                 "Inside the loop await the a… methods (graph.ainvoke, graph.aget_state); without one use MySQLSaver."
             )

@@ -19,11 +19,11 @@ from langgraph.checkpoint.base import (
     CheckpointMetadata,
     CheckpointTuple,
     PendingWrite,
-    get_serializable_checkpoint_metadata,
+    get_checkpoint_metadata,
     writes_sort_key,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from langgraph.checkpoint.serde.types import TASKS
+from langgraph.checkpoint.serde.types import TASKS, _DeltaSnapshot
 
 from ...database.exact_json import check_json_object, decode_json, encode_json, queryable_json
 from ...database.matching import contains
@@ -66,7 +66,7 @@ def new_version(
         token: The save's mark.
     """
     configurable = config["configurable"]
-    whole = get_serializable_checkpoint_metadata(config, metadata)
+    whole = get_checkpoint_metadata(config, metadata)
     rest = {name: value for name, value in checkpoint.items() if name != "channel_values"}
     head, text = encode_head(serde, rest, cast("dict[str, Any]", whole))
     run_id = whole.get("run_id")
@@ -82,6 +82,8 @@ def new_version(
         needs=needs_of(checkpoint, whole),
         replace=True,
         token=token,
+        snapshots=snapshots_of(checkpoint),
+        counted=frozenset(cast("Mapping[str, Any]", whole.get(_COUNTERS) or {})),
     )
 
 
@@ -198,6 +200,11 @@ def _values(
         return found
 
     return values
+
+
+def snapshots_of(checkpoint: Checkpoint) -> frozenset[str]:
+    """The channels of which a checkpoint holds a snapshot: those that are stored as their writes elsewhere."""
+    return frozenset(name for name, value in checkpoint["channel_values"].items() if isinstance(value, _DeltaSnapshot))
 
 
 def needs_of(checkpoint: Checkpoint, metadata: Mapping[str, Any]) -> int:

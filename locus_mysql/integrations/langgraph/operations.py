@@ -27,6 +27,7 @@ from ...versions.records import LoadedVersion
 from ...versions.surface import VersionsOfTenants
 from ...versions.values import Encoded, Grown
 from .coding import checkpoint_tuple, filter_text, fits, new_version, new_writes, pending_writes
+from .errors import WrongType
 from .messages import MessagePieces
 
 #: Checkpoints, and threads, that `list` reads at a time.
@@ -37,9 +38,9 @@ class Listing:
     """One listing of checkpoints, page by page.
 
     Args:
-        config: Thread, namespace and checkpoint to list; None for all threads.
+        config: Thread, namespace and checkpoint to list; None, or an empty one, for all threads.
         filter: What metadata has to contain.
-        before: Only checkpoints older than this one.
+        before: Only checkpoints with an id less than this one's, which need not exist.
         limit: At most this many; None for all.
     """
 
@@ -50,14 +51,13 @@ class Listing:
         before: RunnableConfig | None,
         limit: int | None,
     ) -> None:
-        configurable = {} if config is None else config["configurable"]
-        self.thread_id = configurable.get("thread_id")
+        configurable = config["configurable"] if config else {}
+        self.thread_id = configurable["thread_id"] if config else None
         self.ns = configurable.get("checkpoint_ns")
-        self.checkpoint_id = None if config is None else get_checkpoint_id(config)
+        self.checkpoint_id = get_checkpoint_id(config) if config else None
         self.matching = filter_text(filter)
         self.remaining = limit
-        self.before = None if before is None else get_checkpoint_id(before)
-        self.before_ns = "" if before is None else before["configurable"].get("checkpoint_ns", "")
+        self.before_id = (None if before is None else get_checkpoint_id(before)) or None
         self.done = limit is not None and limit <= 0
         self.threads: list[Any] = [] if self.thread_id is None else [self.thread_id]
         self.more_threads = self.thread_id is None
@@ -190,7 +190,7 @@ class GraphOperations(VersionsOfTenants):
             limit,
             ns=listing.ns,
             checkpoint_id=listing.checkpoint_id,
-            before=None if listing.before is None else (listing.before_ns, listing.before, listing.before),
+            before_id=listing.before_id,
             before_seq=listing.before_seq,
             matching=matching,
         )
@@ -246,9 +246,14 @@ class GraphOperations(VersionsOfTenants):
         yield from self.versions.removing.copy_thread(self.tenancy.of(source), source, target)
 
     def prune(self, thread_ids: Sequence[str], strategy: str) -> Operation[None]:
-        """Delete all but the newest checkpoint of each namespace, or everything. One round trip for each thread."""
+        """Delete all but the newest checkpoint of each namespace, or everything. One round trip for each thread.
+
+        Raises:
+            WrongType: The ids are one text.
+            InvalidInput: There is no such strategy.
+        """
         if isinstance(thread_ids, str):
-            raise InvalidInput("thread_ids must be a list of thread ids, not text.")
+            raise WrongType(f"thread_ids must be a list of thread ids, not a str: use [{thread_ids!r:.60}].")
         if strategy not in {"keep_latest", "delete"}:
             raise InvalidInput(f"Strategy {strategy!r:.50} is none: use 'keep_latest' or 'delete'.")
         for given in thread_ids:
@@ -257,7 +262,7 @@ class GraphOperations(VersionsOfTenants):
             if strategy == "delete":
                 yield from self.versions.removing.delete_thread(tenant, thread_id)
             else:
-                yield from self.versions.removing.prune(tenant, thread_id, 1)
+                yield from self.versions.removing.prune(tenant, thread_id, 1, calls=True)
 
     def delta_channel_history(
         self, serde: SerializerProtocol, config: RunnableConfig, channels: Sequence[str]

@@ -15,9 +15,9 @@ from pydantic import SecretStr
 from ...config import Keywords, MySQLConfig
 from ...database.database import Database, share
 from ...engine.logs import HOUSEKEEPING, told
-from ...errors import ConfigError
 from ...memories.embedding import Texts
 from ...memories.surface import AsyncMemories, SyncMemories
+from .errors import StoreLoopUnavailable
 from .store_operations import StoreProcedures
 from .store_options import sweep_interval_s, without_foreign
 
@@ -125,17 +125,19 @@ class AsyncMySQLStore(BaseStore):
         """`abatch` from another thread than the event loop's.
 
         Raises:
-            ConfigError: This is the event loop's thread, which would wait for itself.
+            StoreLoopUnavailable: This is the event loop's thread, which would wait for itself; or there is no loop.
         """
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             if self._loop is not None and self._loop.is_running():
                 return asyncio.run_coroutine_threadsafe(self.abatch(ops), self._loop).result()
-            raise ConfigError(
+            raise StoreLoopUnavailable(
                 "AsyncMySQLStore was not used in an event loop yet. Use MySQLStore without one."
             ) from None
-        raise ConfigError("A synchronous call in an event loop would block it: await abatch, aget, aput and so on.")
+        raise StoreLoopUnavailable(
+            "A synchronous call in an event loop would block it: await abatch, aget, aput and so on."
+        )
 
     async def sweep_ttl(self) -> int:
         """Remove items of the tenant that have expired; returns how many."""

@@ -94,9 +94,11 @@ class MySQLSaver(SyncVersions[GraphOperations], BaseCheckpointSaver[str]):
         """Checkpoints, newest first, read a hundred at a time.
 
         Args:
-            config: The thread, and perhaps namespace and checkpoint; None for all threads, the one saved to last first.
+            config: The thread, and perhaps namespace and checkpoint; None or an empty one for all threads, the one
+                saved to last first.
             filter: Metadata has to contain this.
-            before: Only checkpoints older than this one.
+            before: Only checkpoints with an id less than this one's, which need not exist. Ids carry the time of the
+                client that made them.
             limit: At most this many.
         """
         listing = Listing(config, filter, before, limit)
@@ -138,7 +140,12 @@ class MySQLSaver(SyncVersions[GraphOperations], BaseCheckpointSaver[str]):
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete all but the newest checkpoint of each namespace (``keep_latest``), or everything (``delete``).
 
-        What the newest needs of others, for a `DeltaChannel`, is kept out of sight.
+        What the newest needs of others, for a `DeltaChannel`, is kept out of sight; else it has no parent afterwards.
+        The calls of subgraphs go with the checkpoint that called them, but for subgraphs that keep their state.
+
+        Raises:
+            TypeError: ``thread_ids`` is one text.
+            ValueError: There is no such strategy.
         """
         self._run(self._operations.prune(thread_ids, strategy))
 
