@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .records import Hits, MemoryHit, MemoryItem, Namespace
 
-#: Each way gives this many hits to be joined, or as many as are wanted if that is more. Beyond these, only the best rank
+#: Each way gives this many hits to be joined, or as many as are wanted if that is more. Beyond these only the best rank
 #: of an item counts.
 FUSED = 100
 
