@@ -161,9 +161,9 @@ def test_the_table_of_errors_is_all_that_can_be_raised() -> None:
     table = rows(section("Errors", "docs/errors.md"))
     assert {code(name) for name, *_ in table} == raised - groups
     order = [getattr(errors, code(name)) for name, *_ in table]
-    assert [issubclass(error, errors.UsageError) for error in order] == [True] * 8 + [False] * (len(order) - 8)
-    assert [issubclass(error, errors.SetupError) for error in order[8:17]] == [True] * 9
-    assert not any(issubclass(error, errors.SetupError) for error in order[17:])
+    assert [issubclass(error, errors.UsageError) for error in order] == [True] * 9 + [False] * (len(order) - 9)
+    assert [issubclass(error, errors.SetupError) for error in order[9:18]] == [True] * 9
+    assert not any(issubclass(error, errors.SetupError) for error in order[18:])
 
 
 def test_the_extras_are_those_of_the_package() -> None:
