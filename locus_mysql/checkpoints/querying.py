@@ -14,7 +14,7 @@ from ..database.arguments import (
     check_thread_id,
     encode_metadata,
 )
-from ..database.matching import contains
+from ..database.matching import Containment
 from ..database.pairs import lookup_keys
 from ..database.words import parts_of
 from ..drivers.interface import Row
@@ -39,8 +39,9 @@ from .searchable import snippet
 #: Threads whose states `search_data` reads at a time.
 SEARCH_DATA_PAGE = 50
 
-#: Checkpoints that `query_by_metadata` looks at in each further round trip, where too few of the first ones matched.
-METADATA_PAGE = 100
+#: Checkpoints that `query_by_metadata` looks at in each further round trip, where too few of the first ones matched;
+#: and in the first one at most, as their metadata may be 64 KB each.
+METADATA_PAGE, FIRST_METADATA_PAGE = 100, 200
 
 #: Checkpoints whose text a search indexes at most before it searches.
 INDEXED_PER_SEARCH = 100_000
@@ -77,12 +78,13 @@ class QueryOperations(OperationsBase):
         As MySQL's ``JSON_CONTAINS`` tells it: see `contains`. 1 and 1.0 are equal, 1 and true are not.
         """
         limit, keys = self._check_pair(key, value, limit)
+        wanted = Containment(value)
         matches: list[CheckpointInfo] = []
-        offset, size = 0, limit
+        offset, size = 0, min(limit, FIRST_METADATA_PAGE)
         while len(matches) < limit:
             (found,) = yield Batch.query(self.sql.queries.find_by_metadata(tenant, keys, size, offset))
             infos = readable(checkpoint_info, found.rows)
-            matches += [info for info in infos if _holds(info["metadata"], key, value)]
+            matches += [info for info in infos if _holds(info["metadata"], key, wanted)]
             if len(found.rows) < size:
                 break
             offset, size = offset + size, max(size, METADATA_PAGE)
@@ -93,13 +95,14 @@ class QueryOperations(OperationsBase):
     ) -> Operation[list[tuple[CheckpointInfo, dict[str, Any]]]]:
         """As `query_by_metadata`, each with its state. One round trip."""
         limit, keys = self._check_pair(key, value, limit)
+        wanted = Containment(value)
         matches: list[tuple[CheckpointInfo, dict[str, Any]]] = []
         offset, size = 0, limit
         while len(matches) < limit:
             (found,) = yield Batch.of(self.sql.queries.load_by_metadata(tenant, keys, size, offset))
             page = checkpoints_of(found.rows)
             states = readable(state_of, page)
-            matches += [(info, state) for info, state in states if _holds(info["metadata"], key, value)]
+            matches += [(info, state) for info, state in states if _holds(info["metadata"], key, wanted)]
             if len(page) < size:
                 break
             offset, size = offset + size, max(size, METADATA_PAGE)
@@ -109,13 +112,14 @@ class QueryOperations(OperationsBase):
         """Threads whose newest state holds a value under a top-level key; a round trip for every few threads."""
         check_text(path, "Path")
         limit = check_limit(limit)
+        wanted = Containment(value)
         found: list[dict[str, Any]] = []
         offset = 0
         while len(found) < limit:
             (rows,) = yield Batch.of(self.sql.queries.load_newest(tenant, SEARCH_DATA_PAGE, offset))
             page = checkpoints_of(rows.rows)
             for info, data in readable(state_of, page):
-                if path in data and contains(data[path], value):
+                if path in data and wanted.within(data[path]):
                     place = {"thread_id": info["thread_id"], "checkpoint_id": info["checkpoint_id"]}
                     found.append({**place, "updated_at": info["updated_at"], "data": data})
             offset += len(page)
@@ -207,5 +211,5 @@ def hits_of(rows: Iterable[Row], query: str, limit: int) -> list[SearchHit]:
     return list(hits.values())
 
 
-def _holds(metadata: dict[str, Any], name: str, value: Any) -> bool:
-    return name in metadata and contains(metadata[name], value)
+def _holds(metadata: dict[str, Any], name: str, wanted: Containment) -> bool:
+    return name in metadata and wanted.within(metadata[name])

@@ -15,7 +15,7 @@ from ..checkpoints.records import checkpoint_info, decode_state_text
 from ..checkpoints.rows import as_sql_time, assemble_rows, aware
 from ..config import MySQLConfig
 from ..database.arguments import check_checkpoint_id, check_limit, check_text, check_thread_id, encode_metadata
-from ..database.matching import contains
+from ..database.matching import Containment
 from ..database.pairs import lookup_keys
 from ..database.words import parts_of
 from ..dialect import Statement
@@ -155,7 +155,9 @@ class CheckpointThreads:
         """The threads of these rows, with a cursor behind the last one."""
         items = [self._thread_row(row) for row in rows]
         if wanted.metadata is not None:  # the keys are hashes; what is damaged had the right ones
-            items = [item for item in items if item.damage or _holds(item.metadata, *wanted.metadata)]
+            name, value = wanted.metadata
+            looked_for = Containment(value)
+            items = [item for item in items if item.damage or _holds(item.metadata, name, looked_for)]
         return Page(items, None if last is None else to_cursor(walks, aware(last[2]), cast(str, last[0])))
 
     def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
@@ -240,7 +242,8 @@ class CheckpointThreads:
             rows = list(found.rows)
         rows.sort(key=lambda row: cast(datetime, row[3]), reverse=True)
         tagged = [Tagged(self.family, cast(str, row[0]), _checkpoint_row(cast(str, row[0]), row[1:])) for row in rows]
-        return [one for one in tagged if one.checkpoint.damage or _holds(one.checkpoint.metadata, key, value)]
+        wanted = Containment(value)
+        return [one for one in tagged if one.checkpoint.damage or _holds(one.checkpoint.metadata, key, wanted)]
 
     def statistics(self) -> Operation[Statistics]:
         """See `ThreadSource.statistics`, and `measuring`."""
@@ -354,5 +357,5 @@ def _lookup_keys(key: str, value: Any) -> str:
     return json.dumps(lookup_keys(key, value))
 
 
-def _holds(metadata: Any, key: str, value: Any) -> bool:
-    return key in metadata and contains(metadata[key], value)
+def _holds(metadata: Any, key: str, wanted: Containment) -> bool:
+    return key in metadata and wanted.within(metadata[key])

@@ -15,7 +15,7 @@ from typing import Any, cast
 from ..checkpoints.searchable import snippet
 from ..config import MySQLConfig
 from ..database.arguments import check_limit, check_text, check_thread_id, encode_metadata
-from ..database.matching import contains
+from ..database.matching import Containment
 from ..dialect import Statement
 from ..dialect.versions import VersionDialect
 from ..dialect.versions.looking import Asked, Place
@@ -113,6 +113,7 @@ class GraphThreads:
             (found,) = yield Batch.query(self.sql.looking.end(self._tenant, asked, STEP))
             end = _place(found.rows[0]) if found.rows else None
         filtered = wanted.metadata is not None or wanted.min_bytes is not None
+        looked_for = None if wanted.metadata is None else Containment(wanted.metadata[1])
         threads: list[ThreadRow] = []
         looked_at, size = 0, limit
         while True:
@@ -121,7 +122,7 @@ class GraphThreads:
             for row in page.rows:
                 asked = replace(asked, behind=(str(row[2]), cast(str, row[0])))
                 thread = _thread(row)
-                if _fits(thread, wanted):
+                if _fits(thread, wanted, looked_for):
                     threads.append(thread)
                     if len(threads) == limit:
                         break
@@ -233,10 +234,11 @@ class GraphThreads:
             )
         )
         rows = ((cast(str, row[0]), _checkpoint(row)) for row in found.rows)
+        looked_for = Containment(value)
         return [
             Tagged(self.family, thread_id, checkpoint)
             for thread_id, checkpoint in rows
-            if key in checkpoint.metadata and contains(checkpoint.metadata[key], value)
+            if key in checkpoint.metadata and looked_for.within(checkpoint.metadata[key])
         ]
 
     def statistics(self) -> Operation[Statistics]:
@@ -363,7 +365,7 @@ def _checkpoint(row: Row) -> CheckpointRow:
     )
 
 
-def _fits(thread: ThreadRow, wanted: Wanted) -> bool:
+def _fits(thread: ThreadRow, wanted: Wanted, looked_for: Containment | None) -> bool:
     """Whether a thread fulfils what was asked for."""
     if wanted.min_bytes is not None and thread.size_bytes < wanted.min_bytes:
         return False
@@ -371,10 +373,10 @@ def _fits(thread: ThreadRow, wanted: Wanted) -> bool:
         return False
     if wanted.saved_before is not None and thread.updated_at >= wanted.saved_before:
         return False
-    if wanted.metadata is None:
+    if wanted.metadata is None or looked_for is None:
         return True
-    name, value = wanted.metadata
-    return name in thread.metadata and contains(thread.metadata[name], value)
+    name, _ = wanted.metadata
+    return name in thread.metadata and looked_for.within(thread.metadata[name])
 
 
 def _turn(version: LoadedVersion) -> Turn:
