@@ -249,20 +249,44 @@ def _parsed(text: str) -> Any:
         return text
 
 
+class _CallsWithoutIds:
+    """Calls that have no id and no result yet, which are answered by their tool's name: the last one first."""
+
+    def __init__(self) -> None:
+        self._all: list[_Call] = []
+        self._by_name: dict[str, list[_Call]] = {}
+        self._answered: set[int] = set()
+
+    def add(self, call: _Call) -> None:
+        """Add a call behind the others."""
+        self._all.append(call)
+        self._by_name.setdefault(call.name, []).append(call)
+
+    def answered(self, name: str | None) -> _Call | None:
+        """The last call that waits for a result, of this name if one is given. It waits no more."""
+        calls = self._all if name is None else self._by_name.get(name, [])
+        while calls:
+            call = calls.pop()
+            if id(call) not in self._answered:
+                self._answered.add(id(call))
+                return call
+        return None
+
+
 def _join_results(parts: Sequence[_Part], executions: Any) -> None:
     """Give each call what came of it. Models use ids again, so a result belongs to the last call before it."""
     called: dict[str, _Call] = {}
-    nameless: list[_Call] = []
+    without_ids = _CallsWithoutIds()
     for part in parts:
         for result in part.results:
-            call = called.get(result.call_id) if result.call_id else _unanswered(nameless, result.name)
+            call = called.get(result.call_id) if result.call_id else without_ids.answered(result.name)
             if call is not None:
                 call.result, call.error = (None, result.text) if result.failed else (result.text, call.error)
         for call in part.calls:
             if call.call_id:
                 called[call.call_id] = call
             else:
-                nameless.append(call)
+                without_ids.add(call)
     for execution in _mappings(executions):  # of the last turn: Locus begins anew with each
         call = called.get(_text(execution.get("tool_call_id")) or "")
         if call is not None:
@@ -271,12 +295,6 @@ def _join_results(parts: Sequence[_Part], executions: Any) -> None:
             returned = execution.get("result")
             call.result = said if returned is None else _as_text(returned)
             call.error = error or call.error
-
-
-def _unanswered(calls: Sequence[_Call], name: str | None) -> _Call | None:
-    """The last call without an id that has no result yet, of this name if one is given."""
-    wanted = (call for call in reversed(calls) if call.result is None and name in {None, call.name})
-    return next(wanted, None)
 
 
 def _time_of(fields: Mapping[str, Any]) -> datetime | None:

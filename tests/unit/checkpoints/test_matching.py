@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from locus_mysql.database.matching import COMPARISONS_LIMIT, Containment, contains, same_json
 from locus_mysql.errors import InvalidInput
-from tests.growth import assert_linear, calls_of
+from tests.growth import assert_linear, steps_of
 
 from .states import JSON
 
@@ -145,7 +145,7 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_containment_takes_time_linear_in_both_values(shape: str) -> None:
     made = SHAPES[shape]
-    assert_linear(lambda size: calls_of(contains, *made(size)), 150)
+    assert_linear(lambda size: steps_of(contains, *made(size)), 150)
 
 
 def hard(n: int) -> tuple[list[Any], list[Any]]:
