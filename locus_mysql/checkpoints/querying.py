@@ -34,7 +34,7 @@ from .records import (
     state_of,
 )
 from .rows import aware
-from .searchable import snippet
+from .searchable import snippet, snippet_words
 
 #: Threads whose states `search_data` reads at a time.
 SEARCH_DATA_PAGE = 50
@@ -198,6 +198,7 @@ class QueryOperations(OperationsBase):
 def hits_of(rows: Iterable[Row], query: str, limit: int) -> list[SearchHit]:
     """The first hits, each checkpoint once, from rows of thread, id, time, score and text."""
     hits: dict[tuple[str, str], SearchHit] = {}
+    words = snippet_words(query)
     for thread_id, checkpoint_id, created_at, score, text in rows:
         place = cast(str, thread_id), cast(str, checkpoint_id)
         if place not in hits and len(hits) < limit:
@@ -205,7 +206,7 @@ def hits_of(rows: Iterable[Row], query: str, limit: int) -> list[SearchHit]:
                 thread_id=place[0],
                 checkpoint_id=place[1],
                 score=float(cast(float, score)),
-                snippet=snippet(cast(str, text), query),
+                snippet=snippet(cast(str, text), words),
                 created_at=aware(created_at),
             )
     return list(hits.values())

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-from ..checkpoints.searchable import snippet
+from ..checkpoints.searchable import excerpt
 from ..config import MySQLConfig
 from ..database.arguments import check_limit, check_text, check_thread_id, encode_metadata
 from ..database.matching import Containment
@@ -217,7 +217,7 @@ class GraphThreads:
             text = _text(view)
             held = [found for word in words if (found := word.search(text))]
             if held:
-                around = snippet(text, held[0].group())
+                around = excerpt(text, held[0].start())
                 saved = view.checkpoint
                 share = len(held) / len(words)
                 hits.append(Hit(self.family, thread_id, saved.checkpoint_id, around, share, saved.created_at))
