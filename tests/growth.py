@@ -39,4 +39,6 @@ def assert_linear(cost: Callable[[int], float], size: int, most: float = MOST) -
         most: The ratio that is allowed.
     """
     small, large = cost(size), cost(FACTOR * size)
-    assert large <= most * small, f"{small:g} at {size}, {large:g} at {FACTOR * size}: {large / small:.1f} times as much"
+    assert large <= most * small, (
+        f"{small:g} at {size}, {large:g} at {FACTOR * size}: {large / small:.1f} times as much"
+    )

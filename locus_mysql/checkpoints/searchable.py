@@ -8,7 +8,6 @@ from itertools import islice
 from typing import Any
 
 from ..dialect.checkpoints.queries import SNIPPET_CHARACTERS
-
 from .coding.delta import Delta
 
 #: Ends the part of a text that the states that follow share. What comes after it goes when the checkpoint goes.

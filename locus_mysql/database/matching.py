@@ -223,7 +223,7 @@ def scalar_key(value: Any) -> Hashable:
     form = canonical(value)
     if form != form:  # NaN, which a set would find by its identity
         return object()
-    return tuple(form) if isinstance(form, list) else form  # type: ignore[no-any-return]
+    return tuple(form) if isinstance(form, list) else form
 
 
 def _flat(elements: list[Any]) -> Iterator[Any]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Self, cast
 
 from ..checkpoints.coding.delta import outline
@@ -28,7 +29,7 @@ from ..errors import CorruptCheckpoint, InvalidInput, SchemaMismatch
 from .cursors import from_cursor, to_cursor
 from .measuring import statistics_of
 from .records import CheckpointRow, Hit, Page, StateView, Statistics, Tagged, ThreadRow, Turn
-from .sources import LATELY_CHECKPOINTS, LATELY_THREADS, PAGE_LIMIT, Wanted, time_text
+from .sources import LATELY_CHECKPOINTS, LATELY_THREADS, PAGE_LIMIT, Made, Wanted, time_text
 
 #: Threads that one page looks at, at most: by ids and times alone; where their newest metadata is read as well; and
 #: where all that they take is summed up.
@@ -179,8 +180,8 @@ class CheckpointThreads:
         return Page(items, to_cursor(cast(int, found.rows[limit - 1][0])) if more else None)
 
     def state(
-        self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None
-    ) -> Operation[StateView | None]:
+        self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None, *, partly: bool = False
+    ) -> Operation[Made[StateView] | None]:
         """See `ThreadSource.state`. One round trip."""
         check_thread_id(thread_id)
         if checkpoint_id is not None:
@@ -190,29 +191,23 @@ class CheckpointThreads:
         (found,) = yield Batch.query(self.sql.looking.state(self._tenant, thread_id, checkpoint_id, _text(at)))
         if not found.rows:
             return None
-        checkpoint = _checkpoint_row(thread_id, found.rows[0][:5])
-        try:
-            encoded, _ = assemble_rows([row[5:] for row in found.rows], thread_id)
-            state = decode_state_text(encoded.text(), thread_id)
-        except CorruptCheckpoint as error:
-            return StateView(self.family, thread_id, checkpoint, (), {}, damage=str(error))
-        return StateView(self.family, thread_id, checkpoint, (), state)
+        return partial(_state_view, self.family, thread_id, found.rows)
 
-    def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[list[Turn]]:
+    def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[Made[list[Turn]]]:
         """See `ThreadSource.turns`. One round trip, that brings the beginnings of rows."""
         check_thread_id(thread_id)
         limit = min(check_limit(limit), PAGE_LIMIT)
         (found,) = yield Batch.query(self.sql.looking.beginnings(self._tenant, thread_id, HEAD_BYTES, _text(at), limit))
-        return _turns(found.rows[::-1])
+        return partial(_turns, found.rows[::-1])
 
-    def search(self, query: str, limit: int) -> Operation[list[Hit]]:
+    def search(self, query: str, limit: int) -> Operation[Made[list[Hit]]]:
         """See `ThreadSource.search`. One round trip. Text that no writer has indexed yet is looked through as it is."""
         query = check_text(query, "Query").replace("*", " ")  # see `QueryOperations.search`
         limit = min(check_limit(limit), PAGE_LIMIT)
         parts = parts_of(query)
         texts = [text for part in parts if (text := part.strip('" '))]
         if not texts or not limit:
-            return []
+            return list
         find = self.sql.queries.search(self._tenant, query, parts, limit * 4 + 20, HITS)
         waiting = self.sql.looking.waiting(self._tenant, texts, WAITING_ROWS, limit)
         try:
@@ -222,10 +217,7 @@ class CheckpointThreads:
                 f"The words of {self.family} cannot be searched: their tables have no full-text index. Metadata can."
             ) from error
         rows = sorted([*found.rows, *unindexed.rows], key=lambda row: (row[3], row[2]), reverse=True)
-        return [
-            Hit(self.family, hit["thread_id"], hit["checkpoint_id"], hit["snippet"], hit["score"], hit["created_at"])
-            for hit in hits_of(rows, query, limit)
-        ]
+        return partial(_hits, self.family, rows, query, limit)
 
     def by_metadata(self, key: str, value: Any, limit: int) -> Operation[list[Tagged]]:
         """See `ThreadSource.by_metadata`. One round trip; two for a pair that very many checkpoints have."""
@@ -299,6 +291,24 @@ def _checkpoint_row(thread_id: str, row: Row) -> CheckpointRow:
         metadata=metadata,
         damage=damage,
     )
+
+
+def _state_view(family: Kind, thread_id: str, rows: Sequence[Row]) -> StateView:
+    """Made from the rows of the statement `state`."""
+    checkpoint = _checkpoint_row(thread_id, rows[0][:5])
+    try:
+        encoded, _ = assemble_rows([row[5:] for row in rows], thread_id)
+        state = decode_state_text(encoded.text(), thread_id)
+    except CorruptCheckpoint as error:
+        return StateView(family, thread_id, checkpoint, (), {}, damage=str(error))
+    return StateView(family, thread_id, checkpoint, (), state)
+
+
+def _hits(family: Kind, rows: Sequence[Row], query: str, limit: int) -> list[Hit]:
+    return [
+        Hit(family, hit["thread_id"], hit["checkpoint_id"], hit["snippet"], hit["score"], hit["created_at"])
+        for hit in hits_of(rows, query, limit)
+    ]
 
 
 def _turns(rows: Iterable[Row]) -> list[Turn]:

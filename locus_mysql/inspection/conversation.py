@@ -11,9 +11,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from itertools import islice
+from typing import Any, cast
 
-from .records import Message, ToolCall
+from .msgpack import Items
+from .records import Message, ToolCall, Window
 
 #: Where states have their messages, the likeliest place first.
 PLACES: Sequence[tuple[str, ...]] = (
@@ -23,6 +25,9 @@ PLACES: Sequence[tuple[str, ...]] = (
     ("history",),
     ("conversation",),
 )
+
+#: Items of a list among which one must be a message.
+LOOKED_AT = 10_000
 
 #: What a text among messages is shown as, and what nobody recognises.
 TEXT_ROLE, UNKNOWN_ROLE = "message", "unknown"
@@ -60,7 +65,7 @@ def place_of_messages(state: Mapping[str, Any]) -> tuple[str, ...] | None:
         found: Any = state
         for key in place:
             found = found.get(key) if isinstance(found, Mapping) else None
-        if isinstance(found, list) and any(map(_is_message, found)):
+        if isinstance(found, list | Items) and any(map(_is_message, islice(found, LOOKED_AT))):
             return place
     return None
 
@@ -70,12 +75,34 @@ def messages_of(state: Mapping[str, Any]) -> Sequence[Message]:
 
     What stands among its messages and is none is shown as well, in a role of its own, so that nothing is hidden.
     """
+    return _messages(state, _found(state))
+
+
+def part_of_conversation(state: Mapping[str, Any], window: Window) -> tuple[Sequence[Message], int, int]:
+    """The conversation in a state; of a long one, whose messages are `Items`, only a part.
+
+    Returns:
+        The messages; how many come before them; how many behind.
+    """
+    found = _found(state)
+    if not isinstance(found, Items):
+        return _messages(state, found), 0, 0
+    places = window.places(len(found))
+    return _messages(state, found[places.start : places.stop]), places.start, len(found) - places.stop
+
+
+def _found(state: Mapping[str, Any]) -> Sequence[Any]:
+    """The list that has the messages of a state; empty if there is none."""
     place = place_of_messages(state)
     if place is None:
         return ()
     found: Any = state
     for key in place:
         found = found[key]
+    return cast("Sequence[Any]", found)
+
+
+def _messages(state: Mapping[str, Any], found: Sequence[Any]) -> Sequence[Message]:
     parts = [_part(one) for one in found]
     _join_results(parts, state.get("tool_executions"))
     return [part.message() for part in parts]

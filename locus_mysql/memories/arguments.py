@@ -125,10 +125,9 @@ def strings_of(value: Any, most: int | None = None) -> list[str]:
             elif isinstance(part, Mapping):
                 pending.append(iter(part.values()))
                 break
-            elif isinstance(part, list):
-                if not set(map(type, part)) <= _WITHOUT_TEXT:
-                    pending.append(iter(part))
-                    break
+            elif isinstance(part, list) and not set(map(type, part)) <= _WITHOUT_TEXT:
+                pending.append(iter(part))
+                break
         else:
             pending.pop()
     return found

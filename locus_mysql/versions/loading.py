@@ -240,6 +240,19 @@ class Loading:
             for name in channels
         }
 
+    def value(self, tenant: str, thread_id: str, ns: str, value: Inline | Stored) -> Operation[Encoded]:
+        """One value of a checkpoint. One round trip, or none for a small one.
+
+        Raises:
+            CorruptCheckpoint: A part is missing or of another length.
+        """
+        parts = Parts()
+        if isinstance(value, Stored):
+            numbers = [link.part for link in value.chain]
+            (found,) = yield Batch.of(self._sql.loading.parts(tenant, thread_id, keys.ns_key(ns), numbers))
+            parts.sealed = {cast(int, row[0]): cast(bytes, row[1]) for row in found.rows}
+        return parts.encoded(value)
+
     def _at_hand(self, key: tuple[str, str], ns_key: bytes) -> tuple[Parts, tuple[bytes, Sequence[int]] | None]:
         """The bodies that the process has of a namespace, and the epoch and numbers of their parts."""
         parts = Parts()

@@ -152,7 +152,9 @@ def hard(n: int) -> tuple[list[Any], list[Any]]:
     """Objects of which many have each pair, and few have two: no index tells which contains which."""
     bits = range(12)
     target = [{f"k{bit}": i >> bit & 1 for bit in bits} for i in range(n)]
-    wanted = [{f"k{bit}": i >> bit & 1 for bit in bits if bit % 3} | {"k0": 5 if i == n - 1 else i & 1} for i in range(n)]
+    wanted = [
+        {f"k{bit}": i >> bit & 1 for bit in bits if bit % 3} | {"k0": 5 if i == n - 1 else i & 1} for i in range(n)
+    ]
     return target, wanted
 
 

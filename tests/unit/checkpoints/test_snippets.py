@@ -22,7 +22,8 @@ def test_a_snippet_is_around_the_first_word() -> None:
     text = "x " * 500 + "the Walrus and the carpenter" + " y" * 500
     found = snippet(text, snippet_words("carpenter WALRUS"))
     assert "Walrus and the carpenter" in found
-    assert found.startswith("…") and found.endswith("…")
+    assert found.startswith("…")
+    assert found.endswith("…")
     assert len(found) <= 162
 
 
