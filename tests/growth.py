@@ -1,4 +1,4 @@
-"""How the work of a function grows with its input, counted in steps instead of seconds, so that no other load matters."""
+"""How the work of a function grows with its input, counted in steps, so that no other load matters."""
 
 from __future__ import annotations
 

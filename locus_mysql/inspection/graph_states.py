@@ -1,4 +1,4 @@
-"""What was read of a graph's checkpoint, and how it is shown: pure functions of plain values, which may take a while."""
+"""What was read of a graph's checkpoint, and how it is shown. Pure functions of plain values; they may take a while."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What the newest states of a graph say in numbers, without reading each: pure functions of plain values.
 
-States that go on from each other have lists that begin alike, byte for byte, and each row tells how long its list is and
-what the digest of it is. So one list, the longest, is read, and it is counted how much of it each of the others has.
+States that go on from each other have lists that begin alike, byte for byte, and each row has the length and the digest
+of its list. So one list, the newest, is read, and it is counted how much of it each of the others has.
 """
 
 from __future__ import annotations

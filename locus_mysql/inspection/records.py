@@ -254,6 +254,7 @@ class Difference:
         messages: What became of each message, those that stayed the same among them.
         fields: Which fields changed.
         cut: Whether more fields changed than are told.
+        coarse: Whether so much changed that not all was compared, and some changes are given as removed and added.
     """
 
     thread_id: str
@@ -262,6 +263,7 @@ class Difference:
     messages: Sequence[MessageChange]
     fields: Sequence[FieldChange]
     cut: bool = False
+    coarse: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from .records import CheckpointRow, Hit, Page, StateView, Statistics, Tagged, Th
 
 T = TypeVar("T")
 
-#: What is left to do with what was read: a function without arguments, which takes a while where much was read, and does
-#: no I/O. So it can be called where nobody waits for it.
+#: What is left to do with what was read: a function without arguments that does no I/O. It takes a while where much was
+#: read, so it is called where nobody waits for it.
 Made: TypeAlias = Callable[[], T]
 
 #: Entries of a page, at most.
