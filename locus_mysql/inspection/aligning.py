@@ -32,11 +32,18 @@ ROUNDS = 20
 Pair: TypeAlias = tuple[int | None, int | None]
 
 
+_encode = json.JSONEncoder(sort_keys=True, ensure_ascii=False).encode
+
+#: Characters of a key, beyond which a digest takes its place.
+_LONG_KEY = 80
+
+
 class Keys:
     """Keys of JSON values: equal for values that are the same. 1 and true are not, nor 1 and 1.0.
 
-    The key of an array or object is a digest of what is in it, made of the keys of what is in that; each is made once.
-    So all keys of a value take time linear in it, however deep it is. The values must live as long as this object.
+    The key of an array or object is a text or a digest of what is in it, made of the keys of what is in that; each is
+    made once. So all keys of a value take time linear in it, however deep it is. The values must live as long as this
+    object.
     """
 
     def __init__(self) -> None:
@@ -51,7 +58,7 @@ class Keys:
 
     def _of(self, value: Any) -> str:
         if not isinstance(value, Mapping | list):
-            return json.dumps(value, ensure_ascii=False)
+            return _encode(value)
         key = self._known.get(id(value))
         if key is None:
             form: Any = (
@@ -59,8 +66,11 @@ class Keys:
                 if isinstance(value, Mapping)
                 else [self._short(part) for part in value]
             )
-            text = json.dumps(form, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
-            key = self._known[id(value)] = f"\0{hashlib.blake2b(text, digest_size=16).hexdigest()}"
+            key = f"\0{_encode(form)}"
+            if len(key) > _LONG_KEY:
+                text = key.encode("utf-8", "surrogatepass")
+                key = f"\0{hashlib.blake2b(text, digest_size=16).hexdigest()}"
+            self._known[id(value)] = key
         return key
 
     def _short(self, part: Any) -> Any:

@@ -212,16 +212,16 @@ def test_comparing_takes_time_linear_in_both_states(made: Any) -> None:
         list(field_changes(before, after))
         between({"messages": said(*map(str, range(size)))}, {"messages": said(*(f"{n} x" for n in range(size)))})
 
-    assert_linear(lambda size: steps_of(compared, size), 120)
+    assert_linear(lambda size: steps_of(compared, size), 30)
 
 
 def test_of_what_changed_beyond_what_is_compared_it_is_said_so() -> None:
     few = between({"x": [{"a": i} for i in range(60)]}, {"x": [{"b": i} for i in range(60)]})
     assert not few.coarse
-    before, after = said(*(f"a{n}" for n in range(9_000))), said(*(f"b{n}" for n in range(9_000)))
+    before, after = said(*(f"a{n}" for n in range(4_000))), said(*(f"b{n}" for n in range(4_000)))
     many = between({"messages": before, "y": [1, 2, 3]}, {"messages": after, "y": [1, 3]})
     assert many.coarse
-    assert len(many.messages) == 18_000
+    assert len(many.messages) == 8_000
     assert [one.path for one in many.fields] == ["y[1]"]
     appended = between({"messages": said(*map(str, range(9_999)))}, {"messages": said(*map(str, range(10_000)))})
     assert not appended.coarse

@@ -10,7 +10,7 @@ from typing import Any
 
 import ormsgpack
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -152,6 +152,7 @@ def test_numbers_of_turns_take_time_linear_in_conversation_and_turns(encode: Any
 
 
 @given(st.lists(JSON, min_size=1, max_size=15))
+@settings(max_examples=40)
 def test_items_are_those_of_the_whole(values: list[Any]) -> None:
     def packable(value: Any) -> Any:
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
