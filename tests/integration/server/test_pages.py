@@ -25,6 +25,7 @@ from locus_mysql.integrations.langgraph import AsyncMySQLSaver
 from locus_mysql.memory import HashingEmbedder
 from locus_mysql.server.application import create_app
 from locus_mysql.server.limits import Limits
+from locus_mysql.server.pages import texts
 from locus_mysql.server.tokens import Tokens, new_token
 from locus_mysql.versions.saver import MySQLCheckpointSaver
 
@@ -589,10 +590,16 @@ async def test_the_page_of_a_graphs_long_conversation_shows_a_part_and_leads_to_
     client = open_client()
     page = "/inspect/thread?family=versions&thread=t"
     for address, first, last, before, after in (
-        (page, 1_304, 1_503, "1,303 earlier messages", None),
-        (f"{page}&first=1104", 1_104, 1_303, "1,103 earlier messages", "200 later messages"),
-        (f"{page}&first=1", 1, 200, None, "1,303 later messages"),
-        (f"{page}&words=parcel", 1_304, 1_503, "1,303 earlier messages", None),
+        (page, 1_304, 1_503, texts.plural(1_303, "earlier message"), None),
+        (
+            f"{page}&first=1104",
+            1_104,
+            1_303,
+            texts.plural(1_103, "earlier message"),
+            texts.plural(200, "later message"),
+        ),
+        (f"{page}&first=1", 1, 200, None, texts.plural(1_303, "later message")),
+        (f"{page}&words=parcel", 1_304, 1_503, texts.plural(1_303, "earlier message"), None),
     ):
         text = (await client.get(address)).text
         assert f'id="m{first}"' in text
