@@ -108,7 +108,7 @@ SIMILAR = st.recursive(
 
 
 @given(SIMILAR, SIMILAR)
-@settings(max_examples=300)
+@settings(max_examples=100)
 @example([[[1, 2]]], [[1, 2]])
 @example([[1], [2]], [[1, 2]])
 @example([1, 2, 3, 4, 5], [1, 2, 3, 4, 5.0, True])
