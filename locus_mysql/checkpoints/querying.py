@@ -16,7 +16,7 @@ from ..database.arguments import (
 )
 from ..database.damage import readable
 from ..database.exact_json import check_json
-from ..database.matching import contains
+from ..database.matching import Containment
 from ..database.pairs import lookup_keys
 from ..database.words import parts_of
 from ..dialect.checkpoints.queries import CheckpointPlace
@@ -36,13 +36,14 @@ from .records import (
     state_of,
 )
 from .rows import aware
-from .searchable import snippet
+from .searchable import snippet, snippet_words
 
 #: Threads whose states `search_data` reads at a time.
 SEARCH_DATA_PAGE = 50
 
-#: Checkpoints that `query_by_metadata` looks at in each further round trip, where too few of the first ones matched.
-METADATA_PAGE = 100
+#: Checkpoints that `query_by_metadata` looks at in each further round trip, where too few of the first ones matched;
+#: and in the first one at most, as their metadata may be 64 KB each.
+METADATA_PAGE, FIRST_METADATA_PAGE = 100, 200
 
 #: Checkpoints whose text a search indexes at most before it searches.
 INDEXED_PER_SEARCH = 100_000
@@ -79,13 +80,14 @@ class QueryOperations(OperationsBase):
         As MySQL's ``JSON_CONTAINS`` tells it: see `contains`. 1 and 1.0 are equal, 1 and true are not.
         """
         limit, keys = self._check_pair(key, value, limit)
+        wanted = Containment(value)
         matches: list[CheckpointInfo] = []
         behind: CheckpointPlace | None = None
-        size = limit
+        size = min(limit, FIRST_METADATA_PAGE)
         while len(matches) < limit:
             (found,) = yield Batch.query(self.sql.queries.find_by_metadata(tenant, keys, size, behind))
             infos = readable(checkpoint_info, (row[:4] for row in found.rows))
-            matches += [info for info in infos if _holds(info["metadata"], key, value)]
+            matches += [info for info in infos if _holds(info["metadata"], key, wanted)]
             if len(found.rows) < size:
                 break
             thread_id, _, _, created_at, seq = found.rows[-1]
@@ -98,6 +100,7 @@ class QueryOperations(OperationsBase):
     ) -> Operation[list[tuple[CheckpointInfo, dict[str, Any]]]]:
         """As `query_by_metadata`, each with its state. One round trip."""
         limit, keys = self._check_pair(key, value, limit)
+        wanted = Containment(value)
         matches: list[tuple[CheckpointInfo, dict[str, Any]]] = []
         behind: CheckpointPlace | None = None
         size = limit
@@ -105,7 +108,7 @@ class QueryOperations(OperationsBase):
             (found,) = yield Batch.of(self.sql.queries.load_by_metadata(tenant, keys, size, behind))
             page = checkpoints_of(found.rows)
             states = readable(state_of, page)
-            matches += [(info, state) for info, state in states if _holds(info["metadata"], key, value)]
+            matches += [(info, state) for info, state in states if _holds(info["metadata"], key, wanted)]
             if len(page) < size:
                 break
             thread_id, _, _, _, seq, _, _, created_at = page[-1][0]
@@ -121,13 +124,14 @@ class QueryOperations(OperationsBase):
             check_json(value, "The value")
         except InvalidInput:  # no state holds it
             return []
+        wanted = Containment(value)
         found: list[dict[str, Any]] = []
         behind: tuple[str, str] | None = None
         while len(found) < limit:
             (rows,) = yield Batch.of(self.sql.queries.load_newest(tenant, SEARCH_DATA_PAGE, behind))
             page = checkpoints_of(rows.rows)
             for info, data in readable(state_of, (rows for rows in page if rows[0][1] is not None)):
-                if path in data and contains(data[path], value):
+                if path in data and wanted.within(data[path]):
                     place = {"thread_id": info["thread_id"], "checkpoint_id": info["checkpoint_id"]}
                     found.append({**place, "updated_at": info["updated_at"], "data": data})
             if len(page) < SEARCH_DATA_PAGE:
@@ -206,6 +210,7 @@ class QueryOperations(OperationsBase):
 def hits_of(rows: Iterable[Row], query: str, limit: int) -> list[SearchHit]:
     """The first hits, each checkpoint once, from rows of thread, id, time, score and text."""
     hits: dict[tuple[str, str], SearchHit] = {}
+    words = snippet_words(query)
     for thread_id, checkpoint_id, created_at, score, text in rows:
         place = cast(str, thread_id), cast(str, checkpoint_id)
         if place not in hits and len(hits) < limit:
@@ -213,11 +218,11 @@ def hits_of(rows: Iterable[Row], query: str, limit: int) -> list[SearchHit]:
                 thread_id=place[0],
                 checkpoint_id=place[1],
                 score=float(cast(float, score)),
-                snippet=snippet(cast(str, text), query),
+                snippet=snippet(cast(str, text), words),
                 created_at=aware(created_at),
             )
     return list(hits.values())
 
 
-def _holds(metadata: dict[str, Any], name: str, value: Any) -> bool:
-    return name in metadata and contains(metadata[name], value)
+def _holds(metadata: dict[str, Any], name: str, wanted: Containment) -> bool:
+    return name in metadata and wanted.within(metadata[name])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
+from ..dialect.checkpoints.queries import SNIPPET_CHARACTERS
 from .coding.delta import Delta
 
 #: Ends the part of a text that the states that follow share. What comes after it goes when the checkpoint goes.
@@ -15,6 +18,9 @@ CHARACTERS_PER_TEXT = 10_000
 
 #: How many characters one save adds to the index at most.
 CHARACTERS_PER_SAVE = 1_000_000
+
+#: How many words of a query a snippet may begin with.
+SNIPPET_WORDS = 16
 
 
 def text_of_plain(state: Mapping[str, Any], delta: Delta) -> tuple[str, bool]:
@@ -33,7 +39,14 @@ def text_of_plain(state: Mapping[str, Any], delta: Delta) -> tuple[str, bool]:
 
 def joined(texts: Iterable[str]) -> str:
     """Texts joined to one, each cut to the length that is searched."""
-    whole = "\n".join(text[:CHARACTERS_PER_TEXT] for text in texts)[:CHARACTERS_PER_SAVE]
+    pieces: list[str] = []
+    size = 0
+    for text in texts:
+        if size >= CHARACTERS_PER_SAVE:
+            break
+        pieces.append(text[:CHARACTERS_PER_TEXT])
+        size += len(pieces[-1]) + 1
+    whole = "\n".join(pieces)[:CHARACTERS_PER_SAVE]
     return whole.replace(SHARED_TEXT_END, " ").encode(errors="replace").decode()
 
 
@@ -51,11 +64,30 @@ def strings(value: Any) -> Iterator[str]:
             pending.extend(reversed(item))
 
 
-def snippet(text: str, query: str, radius: int = 80) -> str:
-    """A part of a text around the first word of a query that it holds, at most ``2 * radius`` characters wide."""
-    text = text.replace(SHARED_TEXT_END, "\n")
+def snippet(text: str, words: Sequence[re.Pattern[str]], radius: int = 80) -> str:
+    """A part of a text around the first of some words that it holds, at most ``2 * radius`` characters wide.
+
+    Args:
+        text: The text; of its first `SNIPPET_CHARACTERS`, the words are looked for.
+        words: See `snippet_words`.
+        radius: Characters before and after the word's beginning.
+    """
+    text = text[:SNIPPET_CHARACTERS].replace(SHARED_TEXT_END, "\n")
     folded = text.casefold()
-    places = [folded.find(word) for word in query.casefold().split()]
-    place = min((place for place in places if place >= 0), default=0)
+    found = [match.start() for word in words if (match := word.search(folded)) is not None]
+    return excerpt(text, min(found, default=0), radius)
+
+
+def snippet_words(query: str) -> list[re.Pattern[str]]:
+    """The first `SNIPPET_WORDS` words of a query, as what finds them in folded text.
+
+    A pattern without choices finds a text in linear time, whatever both are; `str.find` does not.
+    """
+    words = dict.fromkeys(query[:SNIPPET_CHARACTERS].casefold().split())
+    return [re.compile(re.escape(word)) for word in islice(words, SNIPPET_WORDS)]
+
+
+def excerpt(text: str, place: int, radius: int = 80) -> str:
+    """A part of a text around a place, on one line."""
     start, end = max(0, place - radius), min(len(text), place + radius)
     return ("…" if start else "") + " ".join(text[start:end].split()) + ("…" if end < len(text) else "")

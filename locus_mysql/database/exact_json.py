@@ -29,7 +29,7 @@ _JSON = TypeAdapter(JsonValue)
 #: The longest number that Python reads: https://docs.python.org/3/library/stdtypes.html#int-max-str-digits
 DIGITS_LIMIT = 4300
 
-_LONG_RUN = re.compile(rb"[0-9]{%d}" % (DIGITS_LIMIT + 1))
+_DIGITS = b"0123456789"
 
 #: Two characters that JSON's escapes cannot tell from the one character that they would stand for together.
 _SPLIT_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
@@ -127,8 +127,9 @@ def _may_hold_long_number(text: bytes) -> bool:
     """Whether there may be too many digits for a number. So long a run covers one of the places that are looked at."""
     for place in range(DIGITS_LIMIT, len(text), DIGITS_LIMIT):
         if text[place : place + 1].isdigit():
-            around = text[place - DIGITS_LIMIT : place + DIGITS_LIMIT + 1]
-            if _LONG_RUN.search(around):
+            before, behind = text[place - DIGITS_LIMIT : place], text[place : place + DIGITS_LIMIT + 1]
+            run = len(before) - len(before.rstrip(_DIGITS)) + len(behind) - len(behind.lstrip(_DIGITS))
+            if run > DIGITS_LIMIT:
                 return True
     return False
 

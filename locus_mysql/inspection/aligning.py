@@ -2,15 +2,16 @@
 
 First their beginning and their end, then what occurs once in both, as in patience diff; between these again. That takes
 little more time than reading the lists, and finds what was appended, edits in the middle, and a beginning that was
-dropped. Where nothing occurs once, short pieces are compared thoroughly, and long ones not at all.
+dropped. Where nothing occurs once, short pieces are compared thoroughly, up to a limit, and long ones not at all.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, TypeAlias
 
@@ -20,6 +21,10 @@ THOROUGH_LIMIT = 64
 #: How far ahead a counterpart is looked for in longer ones.
 NEAR = 4
 
+#: Comparisons of one difference, and the product of the lengths of all pieces that are compared thoroughly: 16 of the
+#: longest ones. What two states have in common is found without either.
+COMPARISONS_LIMIT, CELLS_LIMIT = 20_000, 16 * THOROUGH_LIMIT**2
+
 #: How often pieces between pieces are looked at.
 ROUNDS = 20
 
@@ -27,32 +32,107 @@ ROUNDS = 20
 Pair: TypeAlias = tuple[int | None, int | None]
 
 
+_encode = json.JSONEncoder(sort_keys=True, ensure_ascii=False).encode
+
+#: Characters of a key, beyond which a digest takes its place.
+_LONG_KEY = 80
+
+
+class Keys:
+    """Keys of JSON values: equal for values that are the same. 1 and true are not, nor 1 and 1.0.
+
+    The key of an array or object is a text or a digest of what is in it, made of the keys of what is in that; each is
+    made once. So all keys of a value take time linear in it, however deep it is. The values must live as long as this
+    object.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, str] = {}
+
+    def of(self, value: Any) -> str:
+        """The key of a value."""
+        try:
+            return self._of(value)
+        except (TypeError, ValueError, RecursionError):  # no JSON, after all: the same as nothing else
+            return f"{type(value)} {id(value)}"
+
+    def _of(self, value: Any) -> str:
+        if not isinstance(value, Mapping | list):
+            return _encode(value)
+        key = self._known.get(id(value))
+        if key is None:
+            form: Any = (
+                {name: self._short(part) for name, part in value.items()}
+                if isinstance(value, Mapping)
+                else [self._short(part) for part in value]
+            )
+            key = f"\0{_encode(form)}"
+            if len(key) > _LONG_KEY:
+                text = key.encode("utf-8", "surrogatepass")
+                key = f"\0{hashlib.blake2b(text, digest_size=16).hexdigest()}"
+            self._known[id(value)] = key
+        return key
+
+    def _short(self, part: Any) -> Any:
+        """What stands for a part: nothing else has its form, as arrays are never left as they are."""
+        return [self._of(part)] if isinstance(part, Mapping | list) else part
+
+
 def key_of(value: Any) -> str:
-    """A text that two JSON values have in common if they are the same: 1 and true are not, nor 1 and 1.0."""
-    try:
-        return json.dumps(value, sort_keys=True, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):  # no JSON, after all: the same as nothing else
-        return f"{type(value)} {id(value)}"
+    """The key of one value. See `Keys`."""
+    return Keys().of(value)
 
 
-def pairs(before: Sequence[str], after: Sequence[str], is_changed: Callable[[int, int], bool]) -> Iterator[Pair]:
+class Work:
+    """What comparing two states may still take, counted in comparisons; where it is used up, they are told coarsely.
+
+    Args:
+        comparisons: Comparisons of two items that have nothing in common at first sight.
+        cells: Products of the lengths of two pieces that are compared thoroughly.
+    """
+
+    def __init__(self, comparisons: int = COMPARISONS_LIMIT, cells: int = CELLS_LIMIT) -> None:
+        self._comparisons = comparisons
+        self._cells = cells
+        #: Whether something was left undone.
+        self.used_up = False
+
+    def may_compare(self, cost: int = 1) -> bool:
+        """Whether two items may be compared."""
+        self._comparisons -= cost
+        self.used_up = self.used_up or self._comparisons < 0
+        return self._comparisons >= 0
+
+    def may_align(self, cells: int) -> bool:
+        """Whether two pieces may be compared thoroughly."""
+        self._cells -= cells
+        self.used_up = self.used_up or self._cells < 0
+        return self._cells >= 0
+
+
+def pairs(
+    before: Sequence[str], after: Sequence[str], is_changed: Callable[[int, int], bool], work: Work | None = None
+) -> Iterator[Pair]:
     """The places of both lists, in order; where one was replaced, that of the list before comes first.
 
     Args:
         before: A key for each item of a list: equal for equal items.
         after: The same of another list.
         is_changed: Whether an item of the first, and one of the second that is not the same, are to be told as one.
+        work: What it may take.
     """
+    work = work or Work()
     start, other_start = 0, 0
-    for end, other_end in [*common(before, after), (len(before), len(after))]:
-        yield from _between(range(start, end), range(other_start, other_end), is_changed)
+    for end, other_end in [*common(before, after, work), (len(before), len(after))]:
+        yield from _between(range(start, end), range(other_start, other_end), is_changed, work)
         if end < len(before):
             yield end, other_end
         start, other_start = end + 1, other_end + 1
 
 
-def common(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]]:
+def common(before: Sequence[str], after: Sequence[str], work: Work | None = None) -> list[tuple[int, int]]:
     """Places of equal keys, rising in both lists."""
+    work = work or Work()
     found: list[tuple[int, int]] = []
     pieces = [(0, len(before), 0, len(after), 0)]
     while pieces:
@@ -70,7 +150,8 @@ def common(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]]
         for place, other in [*anchors, (end, other_end)] if anchors else ():
             pieces.append((start, place, other_start, other, rounds + 1))
             start, other_start = place + 1, other + 1
-        if not anchors and max(end - start, other_end - other_start) <= THOROUGH_LIMIT:
+        rows, columns = end - start, other_end - other_start
+        if not anchors and max(rows, columns) <= THOROUGH_LIMIT and work.may_align(rows * columns):
             matcher = SequenceMatcher(None, before[start:end], after[other_start:other_end], autojunk=False)
             for place, other, size in matcher.get_matching_blocks():
                 found += [(start + place + step, other_start + other + step) for step in range(size)]
@@ -99,7 +180,7 @@ def _anchors(before: Sequence[str], after: Sequence[str], here: range, there: ra
     return row[::-1]
 
 
-def _between(here: range, there: range, is_changed: Callable[[int, int], bool]) -> Iterator[Pair]:
+def _between(here: range, there: range, is_changed: Callable[[int, int], bool], work: Work) -> Iterator[Pair]:
     """The places of a piece that have nothing in common."""
     if not here or not there:
         yield from ((place, None) for place in here)
@@ -110,7 +191,7 @@ def _between(here: range, there: range, is_changed: Callable[[int, int], bool]) 
     gone: list[Pair] = []
     for place in here:
         ahead = range(waiting, min(waiting + near, there.stop))
-        counterpart = next((other for other in ahead if is_changed(place, other)), None)
+        counterpart = next((other for other in ahead if work.may_compare() and is_changed(place, other)), None)
         if counterpart is None:
             gone.append((place, None))
             continue

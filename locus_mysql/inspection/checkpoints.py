@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Self, cast
 
 from ..checkpoints.coding.delta import outline
@@ -15,7 +16,7 @@ from ..checkpoints.records import checkpoint_info, decode_state_text
 from ..checkpoints.rows import as_sql_time, assemble_rows, aware
 from ..config import MySQLConfig
 from ..database.arguments import check_checkpoint_id, check_limit, check_text, check_thread_id, encode_metadata
-from ..database.matching import contains
+from ..database.matching import Containment
 from ..database.pairs import lookup_keys
 from ..database.words import parts_of
 from ..dialect import Statement
@@ -28,7 +29,7 @@ from ..errors import CorruptCheckpoint, InvalidInput, SchemaMismatch
 from .cursors import from_cursor, to_cursor
 from .measuring import statistics_of
 from .records import CheckpointRow, Hit, Page, StateView, Statistics, Tagged, ThreadRow, Turn
-from .sources import LATELY_CHECKPOINTS, LATELY_THREADS, PAGE_LIMIT, Wanted, time_text
+from .sources import LATELY_CHECKPOINTS, LATELY_THREADS, PAGE_LIMIT, Made, Wanted, time_text
 
 #: Threads that one page looks at, at most: by ids and times alone; where their newest metadata is read as well; and
 #: where all that they take is summed up.
@@ -155,7 +156,9 @@ class CheckpointThreads:
         """The threads of these rows, with a cursor behind the last one."""
         items = [self._thread_row(row) for row in rows]
         if wanted.metadata is not None:  # the keys are hashes; what is damaged had the right ones
-            items = [item for item in items if item.damage or _holds(item.metadata, *wanted.metadata)]
+            name, value = wanted.metadata
+            looked_for = Containment(value)
+            items = [item for item in items if item.damage or _holds(item.metadata, name, looked_for)]
         return Page(items, None if last is None else to_cursor(walks, aware(last[2]), cast(str, last[0])))
 
     def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
@@ -177,8 +180,8 @@ class CheckpointThreads:
         return Page(items, to_cursor(cast(int, found.rows[limit - 1][0])) if more else None)
 
     def state(
-        self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None
-    ) -> Operation[StateView | None]:
+        self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None, *, partly: bool = False
+    ) -> Operation[Made[StateView] | None]:
         """See `ThreadSource.state`. One round trip."""
         check_thread_id(thread_id)
         if checkpoint_id is not None:
@@ -188,29 +191,23 @@ class CheckpointThreads:
         (found,) = yield Batch.query(self.sql.looking.state(self._tenant, thread_id, checkpoint_id, _text(at)))
         if not found.rows:
             return None
-        checkpoint = _checkpoint_row(thread_id, found.rows[0][:5])
-        try:
-            encoded, _ = assemble_rows([row[5:] for row in found.rows], thread_id)
-            state = decode_state_text(encoded.text(), thread_id)
-        except CorruptCheckpoint as error:
-            return StateView(self.family, thread_id, checkpoint, (), {}, damage=str(error))
-        return StateView(self.family, thread_id, checkpoint, (), state)
+        return partial(_state_view, self.family, thread_id, found.rows)
 
-    def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[list[Turn]]:
+    def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[Made[list[Turn]]]:
         """See `ThreadSource.turns`. One round trip, that brings the beginnings of rows."""
         check_thread_id(thread_id)
         limit = min(check_limit(limit), PAGE_LIMIT)
         (found,) = yield Batch.query(self.sql.looking.beginnings(self._tenant, thread_id, HEAD_BYTES, _text(at), limit))
-        return _turns(found.rows[::-1])
+        return partial(_turns, found.rows[::-1])
 
-    def search(self, query: str, limit: int) -> Operation[list[Hit]]:
+    def search(self, query: str, limit: int) -> Operation[Made[list[Hit]]]:
         """See `ThreadSource.search`. One round trip. Text that no writer has indexed yet is looked through as it is."""
         query = check_text(query, "Query").replace("*", " ")  # see `QueryOperations.search`
         limit = min(check_limit(limit), PAGE_LIMIT)
         parts = parts_of(query)
         texts = [text for part in parts if (text := part.strip('" '))]
         if not texts or not limit:
-            return []
+            return list
         find = self.sql.queries.search(self._tenant, query, parts, limit * 4 + 20, HITS)
         waiting = self.sql.looking.waiting(self._tenant, texts, WAITING_ROWS, limit)
         try:
@@ -220,10 +217,7 @@ class CheckpointThreads:
                 f"The words of {self.family} cannot be searched: their tables have no full-text index. Metadata can."
             ) from error
         rows = sorted([*found.rows, *unindexed.rows], key=lambda row: (row[3], row[2]), reverse=True)
-        return [
-            Hit(self.family, hit["thread_id"], hit["checkpoint_id"], hit["snippet"], hit["score"], hit["created_at"])
-            for hit in hits_of(rows, query, limit)
-        ]
+        return partial(_hits, self.family, rows, query, limit)
 
     def by_metadata(self, key: str, value: Any, limit: int) -> Operation[list[Tagged]]:
         """See `ThreadSource.by_metadata`. One round trip; two for a pair that very many checkpoints have."""
@@ -240,7 +234,8 @@ class CheckpointThreads:
             rows = list(found.rows)
         rows.sort(key=lambda row: cast(datetime, row[3]), reverse=True)
         tagged = [Tagged(self.family, cast(str, row[0]), _checkpoint_row(cast(str, row[0]), row[1:])) for row in rows]
-        return [one for one in tagged if one.checkpoint.damage or _holds(one.checkpoint.metadata, key, value)]
+        wanted = Containment(value)
+        return [one for one in tagged if one.checkpoint.damage or _holds(one.checkpoint.metadata, key, wanted)]
 
     def statistics(self) -> Operation[Statistics]:
         """See `ThreadSource.statistics`, and `measuring`."""
@@ -296,6 +291,24 @@ def _checkpoint_row(thread_id: str, row: Row) -> CheckpointRow:
         metadata=metadata,
         damage=damage,
     )
+
+
+def _state_view(family: Kind, thread_id: str, rows: Sequence[Row]) -> StateView:
+    """Made from the rows of the statement `state`."""
+    checkpoint = _checkpoint_row(thread_id, rows[0][:5])
+    try:
+        encoded, _ = assemble_rows([row[5:] for row in rows], thread_id)
+        state = decode_state_text(encoded.text(), thread_id)
+    except CorruptCheckpoint as error:
+        return StateView(family, thread_id, checkpoint, (), {}, damage=str(error))
+    return StateView(family, thread_id, checkpoint, (), state)
+
+
+def _hits(family: Kind, rows: Sequence[Row], query: str, limit: int) -> list[Hit]:
+    return [
+        Hit(family, hit["thread_id"], hit["checkpoint_id"], hit["snippet"], hit["score"], hit["created_at"])
+        for hit in hits_of(rows, query, limit)
+    ]
 
 
 def _turns(rows: Iterable[Row]) -> list[Turn]:
@@ -354,5 +367,5 @@ def _lookup_keys(key: str, value: Any) -> str:
     return json.dumps(lookup_keys(key, value))
 
 
-def _holds(metadata: Any, key: str, value: Any) -> bool:
-    return key in metadata and contains(metadata[key], value)
+def _holds(metadata: Any, key: str, wanted: Containment) -> bool:
+    return key in metadata and wanted.within(metadata[key])

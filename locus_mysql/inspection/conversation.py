@@ -11,9 +11,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from itertools import islice
+from typing import Any, cast
 
-from .records import Message, ToolCall
+from .msgpack import Items
+from .records import Message, ToolCall, Window
 
 #: Where states have their messages, the likeliest place first.
 PLACES: Sequence[tuple[str, ...]] = (
@@ -23,6 +25,9 @@ PLACES: Sequence[tuple[str, ...]] = (
     ("history",),
     ("conversation",),
 )
+
+#: Items of a list among which one must be a message.
+LOOKED_AT = 10_000
 
 #: What a text among messages is shown as, and what nobody recognises.
 TEXT_ROLE, UNKNOWN_ROLE = "message", "unknown"
@@ -60,7 +65,7 @@ def place_of_messages(state: Mapping[str, Any]) -> tuple[str, ...] | None:
         found: Any = state
         for key in place:
             found = found.get(key) if isinstance(found, Mapping) else None
-        if isinstance(found, list) and any(map(_is_message, found)):
+        if isinstance(found, list | Items) and any(map(_is_message, islice(found, LOOKED_AT))):
             return place
     return None
 
@@ -70,12 +75,34 @@ def messages_of(state: Mapping[str, Any]) -> Sequence[Message]:
 
     What stands among its messages and is none is shown as well, in a role of its own, so that nothing is hidden.
     """
+    return _messages(state, _found(state))
+
+
+def part_of_conversation(state: Mapping[str, Any], window: Window) -> tuple[Sequence[Message], int, int]:
+    """The conversation in a state; of a long one, whose messages are `Items`, only a part.
+
+    Returns:
+        The messages; how many come before them; how many behind.
+    """
+    found = _found(state)
+    if not isinstance(found, Items):
+        return _messages(state, found), 0, 0
+    places = window.places(len(found))
+    return _messages(state, found[places.start : places.stop]), places.start, len(found) - places.stop
+
+
+def _found(state: Mapping[str, Any]) -> Sequence[Any]:
+    """The list that has the messages of a state; empty if there is none."""
     place = place_of_messages(state)
     if place is None:
         return ()
     found: Any = state
     for key in place:
         found = found[key]
+    return cast("Sequence[Any]", found)
+
+
+def _messages(state: Mapping[str, Any], found: Sequence[Any]) -> Sequence[Message]:
     parts = [_part(one) for one in found]
     _join_results(parts, state.get("tool_executions"))
     return [part.message() for part in parts]
@@ -249,20 +276,44 @@ def _parsed(text: str) -> Any:
         return text
 
 
+class _CallsWithoutIds:
+    """Calls that have no id and no result yet, which are answered by their tool's name: the last one first."""
+
+    def __init__(self) -> None:
+        self._all: list[_Call] = []
+        self._by_name: dict[str, list[_Call]] = {}
+        self._answered: set[int] = set()
+
+    def add(self, call: _Call) -> None:
+        """Add a call behind the others."""
+        self._all.append(call)
+        self._by_name.setdefault(call.name, []).append(call)
+
+    def answered(self, name: str | None) -> _Call | None:
+        """The last call that waits for a result, of this name if one is given. It waits no more."""
+        calls = self._all if name is None else self._by_name.get(name, [])
+        while calls:
+            call = calls.pop()
+            if id(call) not in self._answered:
+                self._answered.add(id(call))
+                return call
+        return None
+
+
 def _join_results(parts: Sequence[_Part], executions: Any) -> None:
     """Give each call what came of it. Models use ids again, so a result belongs to the last call before it."""
     called: dict[str, _Call] = {}
-    nameless: list[_Call] = []
+    without_ids = _CallsWithoutIds()
     for part in parts:
         for result in part.results:
-            call = called.get(result.call_id) if result.call_id else _unanswered(nameless, result.name)
+            call = called.get(result.call_id) if result.call_id else without_ids.answered(result.name)
             if call is not None:
                 call.result, call.error = (None, result.text) if result.failed else (result.text, call.error)
         for call in part.calls:
             if call.call_id:
                 called[call.call_id] = call
             else:
-                nameless.append(call)
+                without_ids.add(call)
     for execution in _mappings(executions):  # of the last turn: Locus begins anew with each
         call = called.get(_text(execution.get("tool_call_id")) or "")
         if call is not None:
@@ -271,12 +322,6 @@ def _join_results(parts: Sequence[_Part], executions: Any) -> None:
             returned = execution.get("result")
             call.result = said if returned is None else _as_text(returned)
             call.error = error or call.error
-
-
-def _unanswered(calls: Sequence[_Call], name: str | None) -> _Call | None:
-    """The last call without an id that has no result yet, of this name if one is given."""
-    wanted = (call for call in reversed(calls) if call.result is None and name in {None, call.name})
-    return next(wanted, None)
 
 
 def _time_of(fields: Mapping[str, Any]) -> datetime | None:

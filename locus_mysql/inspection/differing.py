@@ -1,16 +1,17 @@
 """What changed between two states: message by message, and field by field. Pure functions.
 
 Two lists are compared by what they have in common (see `aligning`). What is left over in between is told as changed
-where the two sides resemble each other, else as removed and added.
+where the two sides resemble each other, else as removed and added. How many items are compared for that is limited.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .aligning import key_of, pairs
+from .aligning import Keys, Work, pairs
 from .conversation import place_of_messages
 from .records import Difference, FieldChange, Message, MessageChange, StateView
 
@@ -33,28 +34,44 @@ _WORDS = re.compile(r"\w+")
 _PLAIN_KEY = re.compile(r"[^\W\d][\w-]*")
 
 
+class _Comparing:
+    """What comparing two states has found out already, and what it may still take."""
+
+    def __init__(self) -> None:
+        self.keys = Keys()
+        self.work = Work()
+        self.words: dict[int, frozenset[str]] = {}
+
+
 def difference(before: StateView, after: StateView) -> Difference:
     """What changed from one state of a thread to another one."""
+    comparing = _Comparing()
+    messages = _message_changes(before.messages, after.messages, comparing)
     fields: list[FieldChange] = []
     cut = False
-    for change in field_changes(_compared(before.state), _compared(after.state)):
+    one, other = _compared(before.state), _compared(after.state)
+    for change in _field_changes(one, other, "", 0, comparing):
         if cut := len(fields) == FIELDS_LIMIT:
             break
         fields.append(change)
-    messages = message_changes(before.messages, after.messages)
-    return Difference(before.thread_id, before.checkpoint, after.checkpoint, messages, fields, cut)
+    coarse = comparing.work.used_up
+    return Difference(before.thread_id, before.checkpoint, after.checkpoint, messages, fields, cut, coarse)
 
 
 def message_changes(before: Sequence[Message], after: Sequence[Message]) -> list[MessageChange]:
     """What became of each message, in the order of the conversation."""
-    keys, other_keys = [key_of(message.raw) for message in before], [key_of(message.raw) for message in after]
-    words: dict[int, frozenset[str]] = {}
+    return _message_changes(before, after, _Comparing())
+
+
+def _message_changes(before: Sequence[Message], after: Sequence[Message], comparing: _Comparing) -> list[MessageChange]:
+    keys = [comparing.keys.of(message.raw) for message in before]
+    other_keys = [comparing.keys.of(message.raw) for message in after]
 
     def is_changed(place: int, other: int) -> bool:
-        return _is_changed(before[place], after[other], words)
+        return _is_changed(before[place], after[other], comparing.words)
 
     changes = []
-    for place, other in pairs(keys, other_keys, is_changed):
+    for place, other in pairs(keys, other_keys, is_changed, comparing.work):
         if place is None:
             changes.append(MessageChange("added", None, None if other is None else after[other]))
         elif other is None:
@@ -65,16 +82,19 @@ def message_changes(before: Sequence[Message], after: Sequence[Message]) -> list
     return changes
 
 
-def field_changes(before: Any, after: Any, path: str = "", depth: int = 0) -> Iterator[FieldChange]:
+def field_changes(before: Any, after: Any) -> Iterator[FieldChange]:
     """What became of each field that is not the same, in the order of the state before, new ones last.
 
     Args:
         before: A JSON value.
         after: Another.
-        path: Where they stand.
-        depth: How deep.
     """
-    if key_of(before) == key_of(after):
+    return _field_changes(before, after, "", 0, _Comparing())
+
+
+def _field_changes(before: Any, after: Any, path: str, depth: int, comparing: _Comparing) -> Iterator[FieldChange]:
+    """The same of values at a path."""
+    if comparing.keys.of(before) == comparing.keys.of(after):
         return
     if depth < DEPTH_LIMIT and isinstance(before, Mapping) and isinstance(after, Mapping):
         for name in [*before, *(name for name in after if name not in before)]:
@@ -84,26 +104,29 @@ def field_changes(before: Any, after: Any, path: str = "", depth: int = 0) -> It
             elif name not in before:
                 yield FieldChange(place, "added", None, after[name])
             else:
-                yield from field_changes(before[name], after[name], place, depth + 1)
+                yield from _field_changes(before[name], after[name], place, depth + 1, comparing)
     elif depth < DEPTH_LIMIT and isinstance(before, list) and isinstance(after, list):
-        yield from _changes_of_list(before, after, path, depth)
+        yield from _changes_of_list(before, after, path, depth, comparing)
     else:
         yield FieldChange(path, "changed", before, after)
 
 
-def _changes_of_list(before: Sequence[Any], after: Sequence[Any], path: str, depth: int) -> Iterator[FieldChange]:
+def _changes_of_list(
+    before: Sequence[Any], after: Sequence[Any], path: str, depth: int, comparing: _Comparing
+) -> Iterator[FieldChange]:
     """Where an item is removed, its place is that in the list before; else it is that in the list after."""
 
     def is_changed(place: int, other: int) -> bool:
-        return _resembles(before[place], after[other])
+        return _resembles(before[place], after[other], comparing)
 
-    for place, other in pairs(list(map(key_of, before)), list(map(key_of, after)), is_changed):
+    keys, other_keys = list(map(comparing.keys.of, before)), list(map(comparing.keys.of, after))
+    for place, other in pairs(keys, other_keys, is_changed, comparing.work):
         if other is None:
             yield FieldChange(f"{path}[{place}]", "removed", None if place is None else before[place], None)
         elif place is None:
             yield FieldChange(f"{path}[{other}]", "added", None, after[other])
         else:
-            yield from field_changes(before[place], after[other], f"{path}[{other}]", depth + 1)
+            yield from _field_changes(before[place], after[other], f"{path}[{other}]", depth + 1, comparing)
 
 
 def _is_changed(before: Message, after: Message, words: dict[int, frozenset[str]]) -> bool:
@@ -128,10 +151,13 @@ def _id_of(message: Message) -> str | None:
     return found if isinstance(found, str) and found else None
 
 
-def _resembles(before: Any, after: Any) -> bool:
+def _resembles(before: Any, after: Any, comparing: _Comparing) -> bool:
     """Whether an item of a list is another one changed: an object with fields in common, or a value of its type."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
-        same = sum(name in after and key_of(before[name]) == key_of(after[name]) for name in before)
+        if not comparing.work.may_compare(len(before) // 8):
+            return False
+        keys = comparing.keys
+        same = sum(name in after and keys.of(before[name]) == keys.of(after[name]) for name in before)
         return same >= COMMON_SHARE * max(len(before), len(after))
     return isinstance(before, list) == isinstance(after, list) and isinstance(before, Mapping) == isinstance(
         after, Mapping
@@ -147,7 +173,7 @@ def _under(path: str, name: str) -> str:
     """The path of a field of what stands at a path."""
     if _PLAIN_KEY.fullmatch(name):
         return f"{path}.{name}" if path else name
-    return f"{path}[{key_of(name)}]"
+    return f"{path}[{json.dumps(name, ensure_ascii=False)}]"
 
 
 def _compared(state: Mapping[str, Any]) -> Mapping[str, Any]:

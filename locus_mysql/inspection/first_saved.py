@@ -35,11 +35,19 @@ def first_saved(view: StateView, turns: Iterable[Turn]) -> dict[int, datetime]:
         turns: Checkpoints of its thread, oldest first.
     """
     place = place_of_messages(view.state)
-    said = _hashed(view.state[place[0]]) if place is not None and len(place) == 1 else None
+    said = None
+    if place is not None and len(place) == 1:
+        stored = view.stored.get(place[0])
+        if stored is not None:
+            said = HashedLog(Log("", 0, *stored))
+        elif isinstance(view.state[place[0]], list):
+            said = _hashed(view.state[place[0]])
     if place is None or said is None:
         return {}
     times: dict[int, datetime] = {}
     counts: dict[str, int] = {}
+    turns = list(turns)
+    hash_prefixes(said, [turn.lists[place[0]] for turn in turns if place[0] in turn.lists])
     for turn in turns:
         mark = turn.lists.get(place[0])
         if mark is None or turn.created_at > view.checkpoint.created_at or not said.begins_with(mark):
@@ -50,6 +58,12 @@ def first_saved(view: StateView, turns: Iterable[Turn]) -> dict[int, datetime]:
             for message in range(before, mark.item_count):
                 times.setdefault(message, turn.created_at)
     return times
+
+
+def hash_prefixes(said: HashedLog, marks: Iterable[Mark]) -> None:
+    """Make the digests of a text that are compared with marks, shortest first: so each byte is hashed once."""
+    for mark in sorted(marks):
+        said.begins_with(mark)
 
 
 def _hashed(items: list[Any]) -> HashedLog | None:

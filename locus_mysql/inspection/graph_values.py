@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from ..versions.records import ChannelHistory, LoadedVersion, LoadedWrite
+from ..versions.records import ChannelHistory, LoadedWrite
 from ..versions.saver import SURFACE as SAVER
 from .msgpack import TYPE
 from .plain import plain
@@ -43,9 +43,9 @@ def stored_as_writes(metadata: Mapping[str, Any]) -> list[str]:
     return [name for name in counters if isinstance(name, str)] if isinstance(counters, dict) else []
 
 
-def pending(version: LoadedVersion) -> list[PendingWrite]:
+def pending(writes: Sequence[LoadedWrite]) -> list[PendingWrite]:
     """What tasks wrote at a checkpoint, by the place and the id of the task, in the order of its writes."""
-    ordered = sorted(version.writes, key=lambda write: (write.task_path, write.task_id, write.idx))
+    ordered = sorted(writes, key=lambda write: (write.task_path, write.task_id, write.idx))
     return [found for write in ordered for found in _writes(write)]
 
 

@@ -6,16 +6,18 @@ Values are shown without LangGraph and without making objects of what is stored;
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, cast
 
-from ..checkpoints.searchable import snippet
+from ..checkpoints.coding.digests import EMPTY
+from ..checkpoints.searchable import excerpt
 from ..config import MySQLConfig
 from ..database.arguments import check_limit, check_text, check_thread_id, encode_metadata
 from ..database.exact_json import queryable_json
-from ..database.matching import contains
+from ..database.matching import Containment
 from ..dialect import Statement
 from ..dialect.versions import VersionDialect
 from ..dialect.versions.looking import Asked, Place
@@ -28,21 +30,25 @@ from ..versions import keys
 from ..versions.arguments import check_id
 from ..versions.loading import Loading, aware
 from ..versions.memory import VersionMemory
-from ..versions.records import LoadedVersion
+from ..versions.payload import unpack
+from ..versions.places import text_checksum, version_place
+from ..versions.records import ChannelHistory, LoadedVersion
 from ..versions.saver import DEFAULT_NAMESPACE
+from ..versions.sealed import thread_checksum
 from ..versions.values import Encoded
 from .conversation import messages_of
 from .cursors import from_cursor, to_cursor
-from .first_saved import mark_of
-from .graph_values import pending, rebuilt, stored_as_writes
-from .plain import metadata_of, plain
+from .first_saved import hash_prefixes
+from .graph_states import GraphState, view_of
+from .graph_turns import MESSAGES, Outline, log_of, mark_of_stored, turns_of
+from .graph_values import stored_as_writes
+from .plain import metadata_of
 from .records import (
     CheckpointRow,
     Day,
     Hit,
     LargeThread,
     Page,
-    PendingWrite,
     StateView,
     Statistics,
     Tagged,
@@ -50,7 +56,7 @@ from .records import (
     ThreadRow,
     Turn,
 )
-from .sources import LATELY_CHECKPOINTS, LATELY_THREADS, PAGE_LIMIT, Wanted, time_text
+from .sources import LATELY_CHECKPOINTS, LATELY_THREADS, PAGE_LIMIT, Made, Wanted, time_text
 
 #: Threads of which a filtered page looks at most at so many, so many at a time; the next page goes on behind them.
 LOOKED_AT, AT_ONCE = 2_000, 200
@@ -67,8 +73,12 @@ WORDS = 32
 #: Checkpoints whose metadata is compared here, where the server cannot compare that of one of them.
 LATELY_LIMIT = 2_000
 
-#: States that are read at a time where only numbers of them are wanted.
-STATES_AT_ONCE = 20
+#: Bytes of those states that it looks through.
+SEARCHED_BYTES = 33_554_432
+
+#: Conversations that are read, one for each branch that begins otherwise, and their bytes, where numbers of a thread's
+#: turns are wanted.
+LISTS, LISTS_BYTES = 4, 67_108_864
 
 #: Days, and large threads, that statistics tell of.
 DAYS, LARGEST = 30, 10
@@ -83,8 +93,6 @@ _ROOT = ""
 
 #: A word, not a part of one.
 _WORD = r"(?<!\w){}(?!\w)"
-
-_NOTHING = Encoded("null", b"")
 
 
 class GraphThreads:
@@ -116,6 +124,7 @@ class GraphThreads:
             (found,) = yield Batch.query(self.sql.looking.end(self._tenant, asked, STEP))
             end = _place(found.rows[0]) if found.rows else None
         filtered = wanted.metadata is not None or wanted.min_bytes is not None
+        looked_for = None if wanted.metadata is None else Containment(wanted.metadata[1])
         threads: list[ThreadRow] = []
         looked_at, size = 0, limit
         while True:
@@ -124,7 +133,7 @@ class GraphThreads:
             for row in page.rows:
                 asked = replace(asked, behind=(str(row[2]), cast(str, row[0])))
                 thread = _thread(row)
-                if _fits(thread, wanted):
+                if _fits(thread, wanted, looked_for):
                     threads.append(thread)
                     if len(threads) == limit:
                         break
@@ -158,73 +167,67 @@ class GraphThreads:
         return Page(items, to_cursor(cast(int, rows[limit - 1][0])) if len(rows) > limit else None)
 
     def state(
-        self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None
-    ) -> Operation[StateView | None]:
+        self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None, *, partly: bool = False
+    ) -> Operation[Made[StateView] | None]:
         """See `ThreadSource.state`. Two round trips.
 
         Without a namespace, that of savers which call it ``default`` is looked at as well, and then that of the newest
         checkpoint.
         """
+        read = yield from self._read(thread_id, checkpoint_id, namespace, at)
+        return None if read is None else partial(view_of, replace(read, partly=partly))
+
+    def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[Made[list[Turn]]]:
+        """See `ThreadSource.turns`; the iterations of a graph are its steps.
+
+        Two round trips: one for the rows without their parts, one for the conversation of the newest. For each branch
+        whose conversation begins otherwise, up to `LISTS`, another one.
+        """
         check_thread_id(thread_id)
-        if checkpoint_id is not None:
-            check_id(checkpoint_id, "Checkpoint id")
+        limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         until = None if at is None else time_text(at)
-        for ns in (namespace,) if namespace else (_ROOT, DEFAULT_NAMESPACE):
-            view = yield from self._state(thread_id, checkpoint_id, ns, until)
-            if view is not None:
-                return view
-        if namespace:
-            return None
-        (newest,) = yield Batch.query(self.sql.looking.history(self._tenant, thread_id, 1))
-        return (
-            (yield from self._state(thread_id, checkpoint_id, cast(str, newest.rows[0][1]), until))
-            if newest.rows
-            else None
+        (found,) = yield Batch.query(
+            self.sql.looking.outlines(self._tenant, thread_id, keys.ns_key(_ROOT), limit, until)
         )
+        thread = thread_checksum(self._tenant, thread_id)
+        outlines = [_outline(thread, row) for row in found.rows]
+        waiting = {mark_of_stored(one.messages): one.messages for one in outlines if one.messages is not None}
+        waiting.pop(EMPTY, None)
+        lists: list[Encoded] = []
+        size_bytes = 0
+        while waiting and len(lists) < LISTS and (size_bytes := size_bytes + next(iter(waiting)).length) <= LISTS_BYTES:
+            longest = waiting.pop(next(iter(waiting)))
+            try:
+                lists.append((yield from self._loading.value(self._tenant, thread_id, _ROOT, longest)))
+            except CorruptCheckpoint:
+                continue
+            known = log_of(lists[-1])
+            hash_prefixes(known, waiting)
+            waiting = {mark: value for mark, value in waiting.items() if not known.begins_with(mark)}
+        return partial(turns_of, outlines, lists)
 
-    def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[list[Turn]]:
-        """See `ThreadSource.turns`; the iterations of a graph are its steps. A round trip for every few states."""
-        check_thread_id(thread_id)
-        limit = check_limit(limit, least=1)
-        turns: list[Turn] = []
-        before: int | None = None
-        if at is not None:
-            (found,) = yield Batch.query(self.sql.looking.history(self._tenant, thread_id, 1, until=time_text(at)))
-            before = cast(int, found.rows[0][0]) + 1 if found.rows else 0
-        while len(turns) < limit:
-            size = min(limit - len(turns), STATES_AT_ONCE)
-            versions, before = yield from self._loading.page(self._tenant, thread_id, size, ns=_ROOT, before_seq=before)
-            turns += [_turn(version) for version in versions]
-            if len(versions) < size:
-                break
-        return turns[::-1]
-
-    def search(self, query: str, limit: int) -> Operation[list[Hit]]:
+    def search(self, query: str, limit: int) -> Operation[Made[list[Hit]]]:
         """See `ThreadSource.search`.
 
-        Graphs have no full-text index: what the newest states of the threads saved last hold is looked through, in a
-        round trip for every few of them.
+        Graphs have no full-text index: what the newest states of the threads saved last hold is looked through, up to
+        `SEARCHED_BYTES` of it, in a round trip for each thread.
         """
         words = [re.compile(_WORD.format(re.escape(word)), re.IGNORECASE) for word in _words(query)[:WORDS]]
         limit = check_limit(limit)
         if not words or not limit:
-            return []
-        hits: list[Hit] = []
+            return list
+        states: list[GraphState] = []
+        size_bytes = 0
         (page,) = yield Batch.query(self.sql.threads.list(self._tenant, "*", SEARCHED, 0))
         for row in page.rows:
-            thread_id = cast(str, row[0])
-            view = yield from self.state(thread_id, None, "", None)
-            if view is None or view.damage is not None:
+            read = yield from self._read(cast(str, row[0]), None, "", None)
+            if read is None:
                 continue
-            text = _text(view)
-            held = [found for word in words if (found := word.search(text))]
-            if held:
-                around = snippet(text, held[0].group())
-                saved = view.checkpoint
-                share = len(held) / len(words)
-                hits.append(Hit(self.family, thread_id, saved.checkpoint_id, around, share, saved.created_at))
-        hits.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
-        return hits[:limit]
+            size_bytes += read.size_bytes
+            if size_bytes > SEARCHED_BYTES:
+                break
+            states.append(read)
+        return partial(_hits, states, words, limit)
 
     def by_metadata(self, key: str, value: Any, limit: int) -> Operation[list[Tagged]]:
         """See `ThreadSource.by_metadata`; among the newest only, as there is no index of graphs' metadata."""
@@ -239,10 +242,11 @@ class GraphThreads:
         except (Outdated, SetupError):  # errors 3141 and 3157: somebody changed metadata by hand
             (found,) = yield Batch.query(looking.by_metadata(self._tenant, *wanted, None, LATELY_LIMIT))
         rows = ((cast(str, row[0]), _checkpoint(row)) for row in found.rows)
+        looked_for = Containment(value)
         tagged = [
             Tagged(self.family, thread_id, checkpoint)
             for thread_id, checkpoint in rows
-            if key in checkpoint.metadata and contains(checkpoint.metadata[key], value)
+            if key in checkpoint.metadata and looked_for.within(checkpoint.metadata[key])
         ]
         return tagged[:limit]
 
@@ -294,38 +298,105 @@ class GraphThreads:
         """See `ThreadSource.markers`."""
         return self.sql.looking.markers(self._tenant, thread_ids)
 
-    def _state(
+    def _read(
+        self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None
+    ) -> Operation[GraphState | None]:
+        """A checkpoint's row and the bytes of its values. See `state`."""
+        check_thread_id(thread_id)
+        if checkpoint_id is not None:
+            check_id(checkpoint_id, "Checkpoint id")
+        until = None if at is None else time_text(at)
+        for ns in (namespace,) if namespace else (_ROOT, DEFAULT_NAMESPACE):
+            read = yield from self._read_in(thread_id, checkpoint_id, ns, until)
+            if read is not None:
+                return read
+        if namespace:
+            return None
+        (newest,) = yield Batch.query(self.sql.looking.history(self._tenant, thread_id, 1))
+        if not newest.rows:
+            return None
+        return (yield from self._read_in(thread_id, checkpoint_id, cast(str, newest.rows[0][1]), until))
+
+    def _read_in(
         self, thread_id: str, checkpoint_id: str | None, ns: str, until: str | None
-    ) -> Operation[StateView | None]:
+    ) -> Operation[GraphState | None]:
         version_key = None if checkpoint_id is None else keys.version_key(ns, checkpoint_id)
         chosen = self.sql.looking.checkpoint(self._tenant, thread_id, keys.ns_key(ns), version_key, until)
         (found,) = yield Batch.query(chosen)
         if not found.rows:
             return None
         checkpoint, seq = _checkpoint(found.rows[0]), cast(int, found.rows[0][0])
-        state: dict[str, Any] = {}
-        writes: Sequence[PendingWrite] = ()
-        damage = None
         try:
             versions, _ = yield from self._loading.page(self._tenant, thread_id, 1, ns=ns, before_seq=seq + 1)
-            if not versions or versions[0].checkpoint_id != checkpoint.checkpoint_id:
-                return None  # it went meanwhile
-            (version,) = versions
-            writes = pending(version)
-            for name in version.labels:
-                try:
-                    state[name] = plain(version.value(name))
-                except CorruptCheckpoint as error:
-                    state[name], damage = f"<damaged: {error}>", f"Channel {name!r:.100}: {error}"
-            apart = [name for name in stored_as_writes(checkpoint.metadata) if name not in state]
-            if apart:
-                line = self._loading.channel_history(self._tenant, thread_id, ns, checkpoint.checkpoint_id, apart)
-                state.update({name: rebuilt(history) for name, history in (yield from line).items()})
         except CorruptCheckpoint as error:
-            damage = str(error)
-        if damage is not None:
-            damage = f"{damage} Delete the checkpoint if none goes on from it."
-        return StateView(self.family, thread_id, checkpoint, (), state, writes, damage)
+            return GraphState(thread_id, checkpoint, damage=str(error))
+        if not versions or versions[0].checkpoint_id != checkpoint.checkpoint_id:
+            return None  # it went meanwhile
+        (version,) = versions
+        values = {name: _bytes_of(version, name) for name in version.labels}
+        apart: Mapping[str, ChannelHistory] = {}
+        damage = None
+        names = [name for name in stored_as_writes(checkpoint.metadata) if name not in values]
+        if names:
+            try:
+                apart = yield from self._loading.channel_history(
+                    self._tenant, thread_id, ns, checkpoint.checkpoint_id, names
+                )
+            except CorruptCheckpoint as error:
+                damage = str(error)
+        return GraphState(thread_id, checkpoint, values, version.writes, apart, damage)
+
+
+def _bytes_of(version: LoadedVersion, name: str) -> Encoded | str:
+    """The bytes of a channel, or what is wrong with it."""
+    try:
+        return version.value(name)
+    except CorruptCheckpoint as error:
+        return str(error)
+
+
+def _outline(thread: int, row: Row) -> Outline:
+    """Made from a row of the statement `outlines`; ``thread`` is the thread's checksum."""
+    stored_seq, checkpoint_id, parent_id, created_at, payload, metadata, version_key, parent_key, needs = row
+    messages, damaged = None, False
+    try:
+        place = version_place(
+            thread,
+            cast(bytes, version_key),
+            cast("bytes | None", parent_key),
+            cast(int, needs),
+            text_checksum(cast("str | None", metadata)),
+        )
+        held = unpack(cast(bytes, payload), cast(int, stored_seq), place).values.get(MESSAGES)
+        messages = None if held is None else held.value
+    except CorruptCheckpoint:
+        damaged = True
+    return Outline(
+        cast(str, checkpoint_id),
+        cast("str | None", parent_id),
+        aware(created_at),
+        cast("str | None", metadata),
+        messages,
+        damaged,
+    )
+
+
+def _hits(states: Sequence[GraphState], words: Sequence[re.Pattern[str]], limit: int) -> list[Hit]:
+    """Where words stand in some states, best first."""
+    hits: list[Hit] = []
+    for read in states:
+        view = view_of(read)
+        if view.damage is not None:
+            continue
+        text = _text(view)
+        held = [found for word in words if (found := word.search(text))]
+        if held:
+            around = excerpt(text, held[0].start())
+            saved = view.checkpoint
+            share = len(held) / len(words)
+            hits.append(Hit(view.family, view.thread_id, saved.checkpoint_id, around, share, saved.created_at))
+    hits.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
+    return hits[:limit]
 
 
 def _words(query: str) -> list[str]:
@@ -370,7 +441,7 @@ def _checkpoint(row: Row) -> CheckpointRow:
     )
 
 
-def _fits(thread: ThreadRow, wanted: Wanted) -> bool:
+def _fits(thread: ThreadRow, wanted: Wanted, looked_for: Containment | None) -> bool:
     """Whether a thread fulfils what was asked for."""
     if wanted.min_bytes is not None and thread.size_bytes < wanted.min_bytes:
         return False
@@ -378,34 +449,10 @@ def _fits(thread: ThreadRow, wanted: Wanted) -> bool:
         return False
     if wanted.saved_before is not None and thread.updated_at >= wanted.saved_before:
         return False
-    if wanted.metadata is None:
+    if wanted.metadata is None or looked_for is None:
         return True
-    name, value = wanted.metadata
-    return name in thread.metadata and contains(thread.metadata[name], value)
-
-
-def _turn(version: LoadedVersion) -> Turn:
-    """What a state says in numbers: the tokens that its messages tell of, and the step of the graph."""
-    try:
-        found = plain(version.values().get("messages", _NOTHING))
-        messages = found if isinstance(found, list) else []
-        lists = {"messages": mark_of(messages)}
-    except CorruptCheckpoint:
-        messages, lists = [], {}
-    used = [one.get("usage_metadata") for one in messages if isinstance(one, dict)]
-    tokens = [usage.get("total_tokens") for usage in used if isinstance(usage, dict)]
-    counted = [count for count in tokens if isinstance(count, int) and not isinstance(count, bool)]
-    step = metadata_of(version.metadata)[0].get("step")
-    return Turn(
-        checkpoint_id=version.checkpoint_id,
-        created_at=version.created_at,
-        confidence=None,
-        tokens=sum(counted) if counted else None,
-        iterations=step if isinstance(step, int) else None,
-        parent_id=version.parent_id,
-        begins=version.parent_id is None,
-        lists=lists,
-    )
+    name, _ = wanted.metadata
+    return name in thread.metadata and looked_for.within(thread.metadata[name])
 
 
 def _count(value: object) -> int:

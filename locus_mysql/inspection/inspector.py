@@ -23,7 +23,7 @@ from ..memories.embedding import EmbedFunction, Texts, embed_awaited
 from ..memories.searching import Way
 from ..memories.vectors.scoring import Metric
 from .checkpoints import CheckpointThreads
-from .conversation import messages_of
+from .conversation import messages_of, part_of_conversation
 from .differing import difference
 from .graphs import GraphThreads
 from .memories import Memories
@@ -44,9 +44,10 @@ from .records import (
     ThreadFamily,
     ThreadRow,
     Turn,
+    Window,
 )
 from .sessions import Sessions
-from .sources import ThreadSource, Wanted
+from .sources import Made, ThreadSource, Wanted
 
 T = TypeVar("T")
 
@@ -173,6 +174,7 @@ class Inspector:
         *,
         namespace: str = "",
         at: datetime | None = None,
+        window: Window | None = None,
     ) -> StateView | None:
         """A state as it was; None if it is not there.
 
@@ -182,13 +184,16 @@ class Inspector:
             checkpoint_id: The checkpoint; if None, the newest.
             namespace: The checkpoint namespace of a graph.
             at: Only what was saved by then, a time with a time zone: the newest of these is what the agent knew then.
+            window: Of a long conversation of a graph, only these messages: ``messages`` has them, ``before`` and
+                ``after`` count the others, and long lists of ``state`` are sequences that read an item when it is
+                asked for.
         """
         source = self._source(family)
-        view = await self._run(source, source.state(thread_id, checkpoint_id, namespace, at))
-        if view is None:
+        made = await self._run(source, source.state(thread_id, checkpoint_id, namespace, at, partly=window is not None))
+        if made is None:
             return None
         # Of very long conversations it takes a while, for which others must not wait.
-        return replace(view, messages=await asyncio.to_thread(messages_of, view.state))
+        return await asyncio.to_thread(_with_messages, made, window)
 
     async def differences(
         self, family: ThreadFamily, thread_id: str, before_id: str, after_id: str, *, namespace: str = ""
@@ -225,7 +230,7 @@ class Inspector:
             at: Only what was saved by then, a time with a time zone.
         """
         source = self._source(family)
-        return await self._run(source, source.turns(thread_id, limit, at))
+        return await asyncio.to_thread(await self._run(source, source.turns(thread_id, limit, at)))
 
     async def search(self, query: str, *, family: ThreadFamily = "agents", limit: int = 20) -> list[Hit]:
         """Where words were said, best first.
@@ -236,7 +241,7 @@ class Inspector:
             InvalidInput: The tables have no full-text index.
         """
         source = self._source(family)
-        return await self._run(source, source.search(query, limit))
+        return await asyncio.to_thread(await self._run(source, source.search(query, limit)))
 
     async def by_metadata(
         self, key: str, value: Any, *, family: ThreadFamily = "agents", limit: int = 50
@@ -371,6 +376,15 @@ class HasTables(Protocol):
     @property
     def schema(self) -> Schema:
         """Its tables."""
+
+
+def _with_messages(made: Made[StateView], window: Window | None) -> StateView:
+    """A state with its conversation, or with a part of it."""
+    view = made()
+    if window is None:
+        return replace(view, messages=messages_of(view.state))
+    messages, before, after = part_of_conversation(view.state, window)
+    return replace(view, messages=messages, before=before, after=after)
 
 
 def _asked(batch: Batch) -> Operation[Any]:

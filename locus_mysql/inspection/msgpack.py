@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, overload
 
 #: Deeper values are refused. Objects count twice, as they are an extension and an array within.
 DEPTH_LIMIT = 120
@@ -67,6 +67,120 @@ def read_msgpack(data: bytes | bytearray | memoryview) -> Any:
         return _whole(memoryview(data), 0)
     except RecursionError:  # the caller is deep in calls itself
         raise Unreadable("they are nested too deep") from None
+
+
+class Items(Sequence[Any]):
+    """The items of a long array, each read when it is asked for. What is damaged stands as text that says so.
+
+    Args:
+        data: The array's bytes.
+        ends: Where the header ends, and then each item.
+    """
+
+    def __init__(self, data: bytes, ends: Sequence[int]) -> None:
+        self._data = data
+        self._ends = ends
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, place: int) -> Any: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Any]: ...
+
+    def __getitem__(self, place: int | slice) -> Any:
+        if isinstance(place, slice):
+            return [self[one] for one in range(*place.indices(len(self)))]
+        if not -len(self) <= place < len(self):
+            raise IndexError("There are fewer items.")
+        place %= len(self)
+        start, end = self._ends[place], self._ends[place + 1]
+        try:
+            return _whole(memoryview(self._data)[start:end], 1)
+        except (Unreadable, RecursionError):
+            return told_bytes("damaged msgpack", end - start)
+
+
+def read_items(data: bytes, least: int) -> Items | None:
+    """The items of an array that has at least this many; None for anything else.
+
+    Raises:
+        Unreadable: They are damaged.
+    """
+    header, count = array_header(data)
+    if count is None or count < least:
+        return None
+    ends = item_ends(data, header, count)
+    if ends[-1] != len(data):
+        raise Unreadable("there are more bytes than the value has")
+    return Items(data, ends)
+
+
+def array_header(data: bytes) -> tuple[int, int | None]:
+    """How many bytes the header of an array takes, and how many items it has; None for what is no array."""
+    first = data[0] if data else 0
+    if 0x90 <= first < 0xA0:
+        return 1, first & 0x0F
+    size_bytes = {0xDC: 2, 0xDD: 4}.get(first)
+    if size_bytes is None or len(data) <= size_bytes:
+        return 0, None
+    return 1 + size_bytes, int.from_bytes(data[1 : 1 + size_bytes], "big")
+
+
+def item_ends(data: bytes, start: int, count: int) -> list[int]:
+    """The place of the first of some values that stand one behind the other, and where each of them ends.
+
+    Nothing is decoded, and an object, which tells its length, is passed by in one step.
+
+    Raises:
+        Unreadable: The bytes are cut short, or are no values.
+    """
+    ends, place = [start], start
+    for _ in range(count):
+        waiting = 1
+        while waiting:
+            if place >= len(data):
+                raise Unreadable("they are cut short")
+            waiting -= 1
+            first = data[place]
+            place += 1
+            if first < 0x80 or first >= 0xE0 or first in _CONSTANTS:
+                continue
+            if first < 0x90:
+                waiting += 2 * (first & 0x0F)
+            elif first < 0xA0:
+                waiting += first & 0x0F
+            elif first < 0xC0:
+                place += first & 0x1F
+            elif first in _NUMBERS:
+                place += _NUMBERS[first].size
+            elif 0xD4 <= first <= 0xD8:
+                place += 1 + (1 << (first - 0xD4))
+            elif first in _SIZED:
+                size_bytes, read = _SIZED[first]
+                size = int.from_bytes(data[place : place + size_bytes], "big")
+                place += size_bytes
+                if read is _Reader._array or read is _Reader._map:
+                    waiting += size if read is _Reader._array else 2 * size
+                else:
+                    place += size + (read is _Reader._extension)
+            else:
+                raise Unreadable(f"no value begins with byte {first:#x}")
+        if place > len(data):
+            raise Unreadable("they are cut short")
+        ends.append(place)
+    return ends
+
+
+def read_at(data: bytes, place: int) -> Any:
+    """The value that begins at a place.
+
+    Raises:
+        Unreadable: It is damaged, or nested too deep.
+    """
+    return _Reader(memoryview(data)[place:], 0).value()
 
 
 def told_bytes(kind: str, size: int) -> str:

@@ -6,6 +6,8 @@ import json
 import math
 from typing import Any
 
+from pydantic_core import to_json
+
 from ..database.exact_json import decode_json
 from ..errors import CorruptCheckpoint
 from ..versions.values import Encoded
@@ -45,10 +47,18 @@ def metadata_of(text: object) -> tuple[dict[str, Any], str | None]:
 
 def finite(value: Any) -> Any:
     """A value of `json` with what JSON does not know, NaN and infinities, as text."""
+    try:
+        text = to_json(value, inf_nan_mode="constants")
+    except ValueError:  # a lone surrogate, or very deep
+        return _finite(value)
+    return _finite(value) if b"NaN" in text or b"Infinity" in text else value
+
+
+def _finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, list):
-        return [finite(part) for part in value]
+        return [_finite(part) for part in value]
     if isinstance(value, dict):
-        return {name: finite(part) for name, part in value.items()}
+        return {name: _finite(part) for name, part in value.items()}
     return value

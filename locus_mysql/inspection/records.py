@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from ..checkpoints.coding.digests import Mark
 
 T = TypeVar("T")
+
+#: Of a field that does not belong to what is shown as JSON.
+NOT_SHOWN: Mapping[str, bool] = {"shown": False}
 
 #: The families that hold threads: Locus agents, plain dicts, the newest states of `MySQLBackend`, LangGraph's graphs.
 ThreadFamily: TypeAlias = Literal["agents", "dicts", "current", "versions"]
@@ -126,6 +129,31 @@ class PendingWrite:
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """A part of a long conversation.
+
+    Attributes:
+        count: At most this many messages.
+        first: The place of the first one, from 0; None for the last messages.
+    """
+
+    count: int
+    first: int | None = None
+
+    def places(self, count: int) -> range:
+        """The places of its messages, of so many."""
+        first = max(0, count - self.count) if self.first is None else min(self.first, count)
+        return range(first, min(first + self.count, count))
+
+
+class StoredList(NamedTuple):
+    """A list as it is stored: the bytes of its items, and how many they are."""
+
+    text: bytes
+    item_count: int
+
+
+@dataclass(frozen=True, slots=True)
 class StateView:
     """A state as it was at a checkpoint.
 
@@ -137,6 +165,9 @@ class StateView:
         state: All of the state as JSON values; what is not JSON stands as text that says what it is.
         writes: Of a graph, what its tasks wrote since.
         damage: Why the state cannot be read, and what to do: then it is shown as empty; None if it can.
+        before: Messages before those of ``messages``, where only a part of a long conversation was asked for.
+        after: Messages behind them.
+        stored: Lists of a graph's state as they are stored, to be compared with those of other checkpoints.
     """
 
     family: ThreadFamily
@@ -146,6 +177,9 @@ class StateView:
     state: Mapping[str, Any]
     writes: Sequence[PendingWrite] = ()
     damage: str | None = None
+    before: int = field(default=0, metadata=NOT_SHOWN)
+    after: int = field(default=0, metadata=NOT_SHOWN)
+    stored: Mapping[str, StoredList] = field(default_factory=dict, metadata=NOT_SHOWN, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +254,7 @@ class Difference:
         messages: What became of each message, those that stayed the same among them.
         fields: Which fields changed.
         cut: Whether more fields changed than are told.
+        coarse: Whether so much changed that not all was compared, and some changes are given as removed and added.
     """
 
     thread_id: str
@@ -228,6 +263,7 @@ class Difference:
     messages: Sequence[MessageChange]
     fields: Sequence[FieldChange]
     cut: bool = False
+    coarse: bool = False
 
 
 @dataclass(frozen=True, slots=True)

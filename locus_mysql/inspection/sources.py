@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from ..checkpoints.rows import as_sql_time
 from ..dialect import Schema, Statement
 from ..engine.operation import Operation
 from ..errors import InvalidInput
 from .records import CheckpointRow, Hit, Page, StateView, Statistics, Tagged, ThreadFamily, ThreadRow, Turn
+
+T = TypeVar("T")
+
+#: What is left to do with what was read: a function without arguments that does no I/O. It takes a while where much was
+#: read, so it is called where nobody waits for it.
+Made: TypeAlias = Callable[[], T]
 
 #: Entries of a page, at most.
 PAGE_LIMIT = 1_000
@@ -80,14 +86,22 @@ class ThreadSource(Protocol):
         """A page of a thread's checkpoints, newest first."""
 
     def state(
-        self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None
-    ) -> Operation[StateView | None]:
-        """A state, in which no messages are looked for yet, as that may take a while."""
+        self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None, *, partly: bool = False
+    ) -> Operation[Made[StateView] | None]:
+        """A state, in which no messages are looked for yet.
 
-    def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[list[Turn]]:
+        Args:
+            thread_id: The thread.
+            checkpoint_id: The checkpoint; None for the newest.
+            namespace: The checkpoint namespace of a graph.
+            at: Only what was saved by then.
+            partly: Whether long lists may be given as `Items`, which are read when they are asked for.
+        """
+
+    def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[Made[list[Turn]]]:
         """What the newest states say in numbers, oldest first."""
 
-    def search(self, query: str, limit: int) -> Operation[list[Hit]]:
+    def search(self, query: str, limit: int) -> Operation[Made[list[Hit]]]:
         """Where words were said."""
 
     def by_metadata(self, key: str, value: Any, limit: int) -> Operation[list[Tagged]]:

@@ -24,12 +24,25 @@ SEARCHED_CHARACTERS = 1_000_000
 TTL_LIMIT_S = 3_155_760_000
 
 
+_TEXT = frozenset({str})
+_CONTAINERS = frozenset({list, dict})
+_WITHOUT_TEXT = frozenset({int, float, bool, type(None)})
+_JSON_TYPES = _WITHOUT_TEXT | _TEXT | _CONTAINERS
+
+
 def encode_value(value: Any, what: str = "The value") -> str:
     """A JSON value as the text to store: what is loaded is equal to it, in the same order.
 
     Raises:
         InvalidInput: JSON cannot hold it exactly, or MySQL not read it.
     """
+    try:
+        if _is_json(value):
+            text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+            text.encode()
+            return text
+    except (ValueError, RecursionError):  # a lone surrogate, NaN, or a value that contains itself
+        pass
     _check(value, what, 0)
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
@@ -91,19 +104,68 @@ def microseconds(ttl_s: object) -> int | None:
     return max(1, round(ttl_s * 1_000_000))
 
 
-def strings_of(value: Any) -> list[str]:
-    """Every text in a JSON value, in order, keys left out."""
+def strings_of(value: Any, most: int | None = None) -> list[str]:
+    """Every text in a JSON value, in order, keys left out.
+
+    Args:
+        value: The value.
+        most: Enough texts for this many characters; None for all.
+    """
     found: list[str] = []
-    pending = [value]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, str):
-            found.append(part)
-        elif isinstance(part, Mapping):
-            pending.extend(reversed(list(part.values())))
-        elif isinstance(part, list):
-            pending.extend(reversed(part))
-    return [text for text in found if text]
+    size = 0
+    pending = [iter((value,))]
+    while pending and (most is None or size <= most):
+        for part in pending[-1]:
+            if isinstance(part, str):
+                if part:
+                    found.append(part)
+                    size += len(part) + 1
+                    if most is not None and size > most:
+                        break
+            elif isinstance(part, Mapping):
+                pending.append(iter(part.values()))
+                break
+            elif isinstance(part, list) and not set(map(type, part)) <= _WITHOUT_TEXT:
+                pending.append(iter(part))
+                break
+        else:
+            pending.pop()
+    return found
+
+
+def searched_text(value: Any) -> str | None:
+    """What is searched by word of a value: its texts, up to `SEARCHED_CHARACTERS`; None if it has none."""
+    return "\n".join(strings_of(value, SEARCHED_CHARACTERS))[:SEARCHED_CHARACTERS] or None
+
+
+def _is_json(value: Any) -> bool:
+    """Whether a value holds nothing but what `_check` lets pass, but for NaN, infinities and lone surrogates.
+
+    The types of all values in a list or a dict are found at once by built-in functions, in a tenth of the time that it
+    takes to look at one after the other. Subclasses, which are rare, are left to `_check`.
+    """
+    level: list[Any] = [[value]]
+    for _ in range(DEPTH_LIMIT + 1):
+        below: list[Any] = []
+        for container in level:
+            parts = container
+            if type(container) is dict:
+                if not set(map(type, container)) <= _TEXT:
+                    return False
+                parts = container.values()
+            kinds = set(map(type, parts))
+            if not kinds <= _JSON_TYPES:
+                return False
+            if int in kinds:
+                numbers = parts if len(kinds) == 1 else [part for part in parts if type(part) is int]
+                if max(map(int.bit_length, numbers)) > NUMBER_LIMIT_BITS:
+                    return False
+            if not kinds.isdisjoint(_CONTAINERS):
+                below += [part for part in parts if part and type(part) in _CONTAINERS]
+        if not below:
+            return True
+        level = below
+    return False
 
 
 def _check(value: Any, what: str, depth: int) -> None:

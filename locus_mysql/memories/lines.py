@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from ..database.sealing import End, Head, content_of, floats_bytes, floats_text, sealed
 from ..dialect.memories.moving import KeptRow
 from ..errors import CorruptCheckpoint, InvalidInput
-from .arguments import SEARCHED_CHARACTERS, TTL_LIMIT_S, check_text, encode_metadata, encode_value, strings_of
+from .arguments import SEARCHED_CHARACTERS, TTL_LIMIT_S, check_text, encode_metadata, encode_value, searched_text
 from .moving import KeptItem, time_text
 from .namespaces import encoded_key, labels_of, path_of
 from .vectors.coding import decode_vector, floats_of
@@ -77,7 +77,7 @@ def item_line(item: KeptItem, *, searched: bool = True) -> bytes:
 
 def default_text(value: Any) -> str | None:
     """What is searched by word where nothing else was said: all texts in the value."""
-    return "\n".join(strings_of(value))[:SEARCHED_CHARACTERS] or None
+    return searched_text(value)
 
 
 def parse_line(line: bytes, number: int) -> Line:

@@ -94,7 +94,7 @@ def prepare(put: Put, config: MySQLConfig, *, dims: int | None, fields: Sequence
     if put.if_version is not None:
         check_count(put.if_version, "if_version")
     ttl_us = microseconds(config.ttl_s if put.ttl_s == STORE_TTL else put.ttl_s)
-    whole = "\n".join(strings_of(put.value)) if put.text is None else check_text(put.text, "The text")
+    whole = _whole_text(put, embeds=embeds and put.index is not False)
     if isinstance(put.embeddings, str | bytes) or not isinstance(put.embeddings, Iterable):
         raise InvalidInput(f"embeddings must be a list of embeddings, not {type(put.embeddings).__name__}.")
     given = [*([] if put.embedding is None else [put.embedding]), *put.embeddings]
@@ -116,6 +116,13 @@ def prepare(put: Put, config: MySQLConfig, *, dims: int | None, fields: Sequence
         whole[:SEARCHED_CHARACTERS] or None if config.search else None,
     )
     return Prepared(row, coded, list(dict.fromkeys(texts)), put.if_version)
+
+
+def _whole_text(put: Put, *, embeds: bool) -> str:
+    """The text of an item: all of it where it may be embedded, else as much as is searched."""
+    if put.text is not None:
+        return check_text(put.text, "The text")
+    return "\n".join(strings_of(put.value, None if embeds else SEARCHED_CHARACTERS))
 
 
 def _paths_of(index: object, fields: Sequence[str]) -> Sequence[str]:

@@ -242,9 +242,7 @@ class Loading:
                 if isinstance(value, Stored):
                     bodies[name] = parts.bodies[value.chain] = parts.body(value)
         kept = self._memory.bodies(key, ns_key, content.values)
-        base = Base(
-            head.epoch, head.version_key, head.token, content.values, {**bodies, **kept}, content.snapshots
-        )
+        base = Base(head.epoch, head.version_key, head.token, content.values, {**bodies, **kept}, content.snapshots)
         self._memory.remember(key, ns_key, base)
         return version
 
@@ -394,6 +392,19 @@ class Loading:
             (found,) = yield Batch.of(statement(None))
             read = _versions(key, checkpoint_id, found.rows, parts, None)
         return read, parts
+
+    def value(self, tenant: str, thread_id: str, ns: str, value: Inline | Stored) -> Operation[Encoded]:
+        """One value of a checkpoint. One round trip, or none for a small one.
+
+        Raises:
+            CorruptCheckpoint: A part is missing or of another length.
+        """
+        parts = Parts()
+        if isinstance(value, Stored):
+            numbers = [link.part for link in value.chain]
+            (found,) = yield Batch.of(self._sql.loading.parts(tenant, thread_id, keys.ns_key(ns), numbers))
+            parts.sealed = {cast(int, row[0]): cast(bytes, row[1]) for row in found.rows}
+        return parts.encoded(value)
 
     def _at_hand(self, key: tuple[str, str], ns_key: bytes) -> tuple[Parts, Known | None]:
         """The bodies that the process has of a namespace, and the epoch and numbers of their parts."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ...errors import NotFound, UsageError
 from ...inspection.conversation import told_with_calls
 from ...inspection.inspector import Inspector
-from ...inspection.records import CheckpointRow, Difference, FieldChange, MessageChange, ThreadRow
+from ...inspection.records import CheckpointRow, Difference, FieldChange, MessageChange, ThreadRow, Window
 from .conversing import TEXT_LIMIT, one_line, show_message
 from .looking import (
     Clock,
@@ -82,7 +82,7 @@ async def _side(
 
 
 async def _newest(inspector: Inspector, thread: ThreadRow, namespace: str) -> CheckpointRow:
-    view = await inspector.state(thread.family, thread.thread_id, namespace=namespace)
+    view = await inspector.state(thread.family, thread.thread_id, namespace=namespace, window=Window(1))
     if view is None:
         raise NotFound(f"Thread {thread.thread_id!r:.200} has no checkpoint there; the command history lists all.")
     return view.checkpoint
@@ -113,6 +113,8 @@ def _show(screen: Screen, found: Difference, changed: Sequence[MessageChange], c
         _show_field(screen, field, full=full)
     if found.cut:
         screen.line(Said("There are more changed fields than are told.", "dim"))
+    if found.coarse:
+        screen.line(Said("So much changed that some of what changed is shown as removed and added.", "dim"))
     if not changed and not found.fields:
         screen.line(Said("They hold the same.", "dim"))
 

@@ -11,7 +11,7 @@ from typing import TypeVar, cast
 from ...config import MySQLConfig
 from ...errors import InvalidInput, NotFound, SchemaMismatch, UsageError
 from ...inspection.inspector import Inspector
-from ...inspection.records import CheckpointRow, ThreadFamily, ThreadRow
+from ...inspection.records import CheckpointRow, ThreadFamily, ThreadRow, Window
 from ..arguments import WrongArgument, add_connection, add_prefix, add_tenant, options_of
 from ..tables import THREADED, add_family
 from .measures import age, moment_of, told_time, zone_name, zone_of
@@ -160,7 +160,7 @@ async def checkpoint_at(
     Raises:
         NotFound: It had none yet.
     """
-    view = await inspector.state(thread.family, thread.thread_id, namespace=namespace, at=moment)
+    view = await inspector.state(thread.family, thread.thread_id, namespace=namespace, at=moment, window=Window(1))
     if view is None:
         raise NotFound(
             f"Thread {thread.thread_id!r:.200} has no checkpoint that was saved by {clock.zoned(moment)}. Its first "

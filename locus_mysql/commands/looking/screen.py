@@ -161,7 +161,8 @@ def write_json(value: Any, stream: IO[str] | None = None) -> None:
 def as_json(value: Any) -> Any:
     """Records as dicts, and times as ISO text in UTC."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
+        shown = [field.name for field in fields(value) if field.metadata.get("shown", True)]
+        return {name: as_json(getattr(value, name)) for name in shown}
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, Mapping):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...errors import NotFound
 from ...inspection.inspector import Inspector
-from ...inspection.records import CheckpointRow, Page, StateView, ThreadRow
+from ...inspection.records import CheckpointRow, Page, StateView, ThreadRow, Window
 from ..arguments import FAILED, OK, add_limit, at_least_one
 from .conversing import one_line, show_messages, show_writes
 from .looking import (
@@ -23,7 +23,7 @@ from .looking import (
     named,
 )
 from .measures import TIME_HELP, told_size
-from .screen import Column, Said, Screen, json_text, write_json
+from .screen import Column, Said, Screen, as_json, json_text, write_json
 
 #: Characters of metadata that a terminal is shown of each checkpoint in a list.
 _METADATA_LIMIT = 60
@@ -67,7 +67,9 @@ def show(arguments: argparse.Namespace) -> int:
         elif arguments.checkpoint is not None:
             chosen = await named(inspector, thread, arguments.checkpoint, namespace)
             checkpoint_id, namespace = chosen.checkpoint_id, chosen.namespace
-        view = await inspector.state(thread.family, thread.thread_id, checkpoint_id, namespace=namespace)
+        whole = arguments.last is None or arguments.state or arguments.json
+        window = None if whole else Window(arguments.last)
+        view = await inspector.state(thread.family, thread.thread_id, checkpoint_id, namespace=namespace, window=window)
         if view is None:
             where = f" in namespace {namespace!r:.200}" if namespace else ""
             raise NotFound(f"Thread {thread.thread_id!r:.200} has no checkpoint{where}; the command history lists all.")
@@ -123,13 +125,14 @@ def _show(screen: Screen, thread: ThreadRow, view: StateView, arguments: argpars
         if damage is not None:
             screen.line(Said("damaged: ", "red"), damage)
     messages = view.messages[-arguments.last :] if arguments.last else view.messages
-    if len(messages) < len(view.messages):
-        screen.line(Said(f"({len(view.messages) - len(messages):,} earlier messages)", "dim"))
+    earlier = view.before + len(view.messages) - len(messages)
+    if earlier:
+        screen.line(Said(f"({earlier:,} earlier messages)", "dim"))
         screen.line("")
     show_messages(screen, messages, clock, full=arguments.full)
     if arguments.state or not (view.messages or view.damage):
         screen.line(Said("state", "bold"))
-        screen.block(json_text(view.state, indent=2), limit=None)
+        screen.block(json_text(as_json(view.state), indent=2), limit=None)
     if view.writes:
         show_writes(screen, view.writes, full=arguments.full)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..like import like
 from ..statement import Param, Statement
 from ..template import Statements
-from .queries import FOLLOWED
+from .queries import FOLLOWED, SNIPPET_CHARACTERS
 
 #: What a row takes.
 SIZE = "c.payload_bytes + COALESCE(LENGTH(c.metadata), 0) + COALESCE(LENGTH(c.search_text), LENGTH(c.pending_text), 0)"
@@ -184,7 +184,7 @@ SELECT step.thread_id, newest.checkpoint_id, NULL, newest.created_at, newest.siz
 # Text that waits for the full-text index, by the index pending. There is little of it, as writers index it now and
 # then; to index it here would be a write.
 WAITING = """
-SELECT c.thread_id, c.checkpoint_id, c.created_at, {score} AS score, c.pending_text
+SELECT c.thread_id, c.checkpoint_id, c.created_at, {score} AS score, LEFT(c.pending_text, {snippet})
   FROM (SELECT tenant, thread_id, seq FROM {checkpoints} FORCE INDEX (pending) WHERE unindexed = 1 LIMIT {rows}) AS w
   JOIN {checkpoints} c ON c.tenant = w.tenant AND c.thread_id = w.thread_id AND c.seq = w.seq
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
@@ -192,7 +192,7 @@ SELECT c.thread_id, c.checkpoint_id, c.created_at, {score} AS score, c.pending_t
 HAVING score > 0
  ORDER BY score DESC, c.created_at DESC, c.seq DESC
  LIMIT %s
-"""
+""".replace("{snippet}", str(SNIPPET_CHARACTERS))
 
 HISTORY = """{CHOSEN}
 SELECT /*+ SET_VAR(cte_max_recursion_depth = 1000000) */

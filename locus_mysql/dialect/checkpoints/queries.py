@@ -8,6 +8,9 @@ from typing import NamedTuple
 from ..statement import Param, Statement
 from ..template import Statements
 
+#: Characters of a hit's text that are read, in which a snippet is looked for.
+SNIPPET_CHARACTERS = 65_536
+
 GET_METADATA = """
 SELECT c.checkpoint_id, c.metadata, c.created_at
   FROM {checkpoints} c
@@ -73,7 +76,8 @@ WITH found AS (
    LIMIT %s
 )
 SELECT /*+ SET_VAR(cte_max_recursion_depth = 1000000) */
-       best.thread_id, heir.checkpoint_id, heir.created_at, best.score, hit.search_text
+       best.thread_id, heir.checkpoint_id, heir.created_at, best.score,
+       LEFT(hit.search_text, {snippet})
   FROM best
   JOIN {checkpoints} hit ON hit.tenant = %s AND hit.thread_id = best.thread_id AND hit.seq = best.seq
   JOIN LATERAL (
@@ -89,7 +93,7 @@ SELECT /*+ SET_VAR(cte_max_recursion_depth = 1000000) */
        )
        SELECT checkpoint_id, created_at FROM heirs WHERE checkpoint_id IS NOT NULL ORDER BY seq LIMIT 1) AS heir
  ORDER BY best.score DESC, heir.created_at DESC, best.seq DESC
-"""
+""".replace("{snippet}", str(SNIPPET_CHARACTERS))
 
 # How many hits there are, and how many of them hold each part of the query.
 COUNT_HITS = ", (SELECT COUNT(*) AS hits{counts} FROM found) AS held"
@@ -286,7 +290,7 @@ class QueryStatements(Statements):
         return Statement(self._text(INDEX_PENDING.replace("{locking}", locking)), (limit,))
 
     def search(self, tenant: str, query: str, parts: Sequence[str], limit: int, bound: int | None = None) -> Statement:
-        """Thread, id, time, score and text of the best hits.
+        """Thread, id, time, score and the first `SNIPPET_CHARACTERS` of the text of the best hits.
 
         Args:
             tenant: Whose checkpoints to search.

@@ -24,6 +24,12 @@ VALUE_DEPTH_LIMIT = 90
 #: MySQL refuses whole numbers beyond what a float can hold.
 NUMBER_LIMIT_BITS = 1_023
 
+#: Comparisons of one filter, each value of an ``$in`` among them: the server makes all of them for each item.
+COMPARISONS_LIMIT = 1_000
+
+#: Characters of a filter's paths and values together, each path as often as a value is compared with what is there.
+CHARACTERS_LIMIT = 262_144
+
 _ORDERINGS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 OPERATORS = ("$eq", "$ne", *_ORDERINGS, "$in", "$exists")
 
@@ -73,10 +79,9 @@ def condition_of(filter: Mapping[str, Any] | None, column: str) -> Condition:
 
 
 def _narrowing(filter: Mapping[str, Any], column: str) -> Condition:
-    parts: list[str] = []
-    params: list[Param] = []
-    _conditions(filter, column, "$", parts, params, 0)
-    return Condition("".join(f"\n   AND {part}" for part in parts), tuple(params))
+    conditions = _Conditions(column)
+    conditions.add(filter, "$", 0)
+    return Condition("".join(f"\n   AND {part}" for part in conditions.parts), tuple(conditions.params))
 
 
 def of_json(condition: Condition) -> Condition:
@@ -88,86 +93,126 @@ def of_json(condition: Condition) -> Condition:
     return Condition(f"\n   AND IF({valid}, {inner}, FALSE)", condition.params)
 
 
-def _conditions(
-    filter: Mapping[str, Any], column: str, path: str, parts: list[str], params: list[Param], depth: int
-) -> None:
-    if not isinstance(filter, Mapping):
-        raise InvalidInput(f"A filter must be a dict, not {type(filter).__name__}.")
-    if depth > DEPTH_LIMIT:
-        raise InvalidInput(f"The filter is nested more than {DEPTH_LIMIT} deep.")
-    for name, wanted in filter.items():
-        if not isinstance(name, str):
-            raise InvalidInput(f"A field of a filter must be named by text, not {type(name).__name__}.")
-        if name.startswith("$"):
+class _Conditions:
+    """Conditions as they are collected from a filter, and counted.
+
+    Args:
+        column: The column that they are about.
+    """
+
+    def __init__(self, column: str) -> None:
+        self.parts: list[str] = []
+        self.params: list[Param] = []
+        self._column = column
+        self._comparisons = 0
+        self._characters = 0
+
+    def add(self, filter: Mapping[str, Any], path: str, depth: int) -> None:
+        """Add the conditions of a filter of the fields below a path."""
+        if not isinstance(filter, Mapping):
+            raise InvalidInput(f"A filter must be a dict, not {type(filter).__name__}.")
+        if depth > DEPTH_LIMIT:
+            raise InvalidInput(f"The filter is nested more than {DEPTH_LIMIT} deep.")
+        for name, wanted in filter.items():
+            if not isinstance(name, str):
+                raise InvalidInput(f"A field of a filter must be named by text, not {type(name).__name__}.")
+            if name.startswith("$"):
+                raise InvalidInput(
+                    f"Filter operator {name!r:.100} stands where a field must. Write {{'field': {{{name!r:.100}: …}}}}."
+                )
+            below = f"{path}.{self._quoted(name)}"
+            if not isinstance(wanted, Mapping):
+                self.parts.append(self._equal(below, wanted))
+            elif any(isinstance(key, str) and key.startswith("$") for key in wanted):
+                for operator, operand in wanted.items():
+                    self.parts.append(self._operation(below, operator, operand))
+            elif not wanted:
+                self._compare(below)
+                path_type = f"JSON_TYPE(JSON_EXTRACT({self._column}, %s)) COLLATE utf8mb4_bin"
+                self.parts.append(f"COALESCE({path_type} = 'OBJECT', FALSE)")
+            else:
+                self.add(wanted, below, depth + 1)
+
+    def _operation(self, path: str, operator: Any, operand: Any) -> str:
+        if operator == "$eq":
+            return self._equal(path, operand)
+        if operator == "$ne":
+            return f"NOT {self._equal(path, operand)}"
+        if operator in _ORDERINGS:
+            return self._ordered(path, operator, operand)
+        if operator == "$in":
+            if isinstance(operand, str | bytes | Mapping) or not isinstance(operand, Sequence | set | frozenset):
+                raise InvalidInput("The filter operator '$in' needs a list of values.")
+            if len(operand) > COMPARISONS_LIMIT:
+                raise _too_many(f"An '$in' of a filter has {len(operand)} values")
+            if not operand:
+                self._compare()
+                return "FALSE"
+            return "(" + " OR ".join(self._equal(path, value) for value in operand) + ")"
+        if operator == "$exists":
+            if not isinstance(operand, bool):
+                raise InvalidInput("The filter operator '$exists' needs True or False.")
+            self._compare(path)
+            return f"JSON_CONTAINS_PATH({self._column}, 'one', %s) = {int(operand)}"
+        raise InvalidInput(f"Unknown filter operator {operator!r:.100}. Known: {', '.join(OPERATORS)}.")
+
+    def _equal(self, path: str, wanted: Any) -> str:
+        if wanted is None:
+            self._compare(path)
+            return f"COALESCE(JSON_TYPE(JSON_EXTRACT({self._column}, %s)) COLLATE utf8mb4_bin = 'NULL', TRUE)"
+        self._compare(path, self._json(wanted))
+        return f"COALESCE(JSON_EXTRACT({self._column}, %s) = CAST(%s AS JSON), FALSE)"
+
+    def _ordered(self, path: str, operator: str, wanted: Any) -> str:
+        if isinstance(wanted, bool) or not isinstance(wanted, int | float | str):
             raise InvalidInput(
-                f"Filter operator {name!r} stands where a field must. Write {{'field': {{{name!r}: …}}}}."
+                f"The filter operator {operator!r} compares numbers or texts, not {type(wanted).__name__}."
             )
-        below = f"{path}.{_quoted(name)}"
-        if not isinstance(wanted, Mapping):
-            parts.append(_equal(column, below, wanted, params))
-        elif any(isinstance(key, str) and key.startswith("$") for key in wanted):
-            for operator, operand in wanted.items():
-                parts.append(_operation(column, below, operator, operand, params))
-        elif not wanted:
-            params.append(below)
-            parts.append(f"COALESCE(JSON_TYPE(JSON_EXTRACT({column}, %s)) COLLATE utf8mb4_bin = 'OBJECT', FALSE)")
-        else:
-            _conditions(wanted, column, below, parts, params, depth + 1)
+        types = "('STRING')" if isinstance(wanted, str) else _NUMBERS
+        self._compare(path, path, self._json(wanted))
+        return (
+            f"(COALESCE(JSON_TYPE(JSON_EXTRACT({self._column}, %s)) COLLATE utf8mb4_bin IN {types}, FALSE)"
+            f" AND JSON_EXTRACT({self._column}, %s) {_ORDERINGS[operator]} CAST(%s AS JSON))"
+        )
+
+    def _compare(self, *params: str) -> None:
+        """Take the parameters of one comparison."""
+        self._comparisons += 1
+        if self._comparisons > COMPARISONS_LIMIT:
+            raise _too_many("A filter makes too many comparisons")
+        self._characters += sum(map(len, params))
+        if self._characters > CHARACTERS_LIMIT:
+            raise _too_long()
+        self.params += params
+
+    def _quoted(self, name: str) -> str:
+        """A field's name as part of a JSON path."""
+        return self._json(name)
+
+    def _json(self, value: Any) -> str:
+        try:
+            text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+            text.encode()
+        except (TypeError, ValueError, RecursionError):
+            raise InvalidInput("A value of the filter is none that JSON can hold exactly.") from None
+        if len(text) > CHARACTERS_LIMIT:
+            raise _too_long()
+        _check_limits(value, 0)
+        return text
 
 
-def _operation(column: str, path: str, operator: Any, operand: Any, params: list[Param]) -> str:
-    if operator == "$eq":
-        return _equal(column, path, operand, params)
-    if operator == "$ne":
-        return f"NOT {_equal(column, path, operand, params)}"
-    if operator in _ORDERINGS:
-        return _ordered(column, path, operator, operand, params)
-    if operator == "$in":
-        if isinstance(operand, str | bytes | Mapping) or not isinstance(operand, Sequence | set | frozenset):
-            raise InvalidInput("The filter operator '$in' needs a list of values.")
-        if not operand:
-            return "FALSE"
-        return "(" + " OR ".join(_equal(column, path, value, params) for value in operand) + ")"
-    if operator == "$exists":
-        if not isinstance(operand, bool):
-            raise InvalidInput("The filter operator '$exists' needs True or False.")
-        params.append(path)
-        return f"JSON_CONTAINS_PATH({column}, 'one', %s) = {int(operand)}"
-    raise InvalidInput(f"Unknown filter operator {operator!r}. Known: {', '.join(OPERATORS)}.")
-
-
-def _equal(column: str, path: str, wanted: Any, params: list[Param]) -> str:
-    params.append(path)
-    if wanted is None:
-        return f"COALESCE(JSON_TYPE(JSON_EXTRACT({column}, %s)) COLLATE utf8mb4_bin = 'NULL', TRUE)"
-    params.append(_json(wanted))
-    return f"COALESCE(JSON_EXTRACT({column}, %s) = CAST(%s AS JSON), FALSE)"
-
-
-def _ordered(column: str, path: str, operator: str, wanted: Any, params: list[Param]) -> str:
-    if isinstance(wanted, bool) or not isinstance(wanted, int | float | str):
-        raise InvalidInput(f"The filter operator {operator!r} compares numbers or texts, not {type(wanted).__name__}.")
-    types = "('STRING')" if isinstance(wanted, str) else _NUMBERS
-    params += [path, path, _json(wanted)]
-    return (
-        f"(COALESCE(JSON_TYPE(JSON_EXTRACT({column}, %s)) COLLATE utf8mb4_bin IN {types}, FALSE)"
-        f" AND JSON_EXTRACT({column}, %s) {_ORDERINGS[operator]} CAST(%s AS JSON))"
+def _too_many(what: str) -> InvalidInput:
+    return InvalidInput(
+        f"{what}; the limit is {COMPARISONS_LIMIT} values to compare with in all. Search several times, each with a "
+        "part of the values."
     )
 
 
-def _quoted(name: str) -> str:
-    """A field's name as part of a JSON path."""
-    return _json(name)
-
-
-def _json(value: Any) -> str:
-    try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-        text.encode()
-    except (TypeError, ValueError, RecursionError):
-        raise InvalidInput("A value of the filter is none that JSON can hold exactly.") from None
-    _check_limits(value, 0)
-    return text
+def _too_long() -> InvalidInput:
+    return InvalidInput(
+        f"The names and values of a filter are longer than {CHARACTERS_LIMIT} characters together, a name counted once "
+        "for each value that is compared under it. Search several times, each with a part of the values."
+    )
 
 
 def _check_limits(value: Any, depth: int) -> None:

@@ -85,6 +85,17 @@ THIS = " AND v.version_key = %s"
 NEWEST_OF = " AND v.ns_key = %s"
 BY = " AND v.created_at <= %s"
 
+# A namespace's checkpoints without their parts, the last one first: walks the primary key backwards.
+OUTLINES = """
+SELECT COALESCE(v.stored_seq, v.seq), v.checkpoint_id, IF(v.unlinked, NULL, v.parent_id), v.created_at, v.payload,
+       v.metadata, v.version_key, v.parent_key, v.needs
+  FROM {versions} v FORCE INDEX (PRIMARY)
+  JOIN {threads} t ON t.tenant = v.tenant AND t.thread_id = v.thread_id
+ WHERE v.tenant = %s AND v.thread_id = %s AND v.ns_key = %s AND v.hidden = 0 AND <live><conditions>
+ ORDER BY v.tenant DESC, v.thread_id DESC, v.ns_key DESC, v.seq DESC
+ LIMIT %s
+"""
+
 # Checkpoints whose metadata contains a pair, newest first, of the newest ones of the threads saved to last. There is no
 # index of metadata here.
 BY_METADATA = """
@@ -273,6 +284,13 @@ class LookingStatements(Statements):
             conditions += BY
             known.append(until)
         return Statement(self._complete(HISTORY, conditions), (*known, 1))
+
+    def outlines(self, tenant: str, thread_id: str, ns_key: bytes, limit: int, until: str | None) -> Statement:
+        """The last checkpoints of a namespace: seq of parts, id, parent's id, time, payload, metadata, keys, needs."""
+        params: tuple[Param, ...] = (tenant, thread_id, ns_key)
+        if until is None:
+            return Statement(self._complete(OUTLINES), (*params, limit))
+        return Statement(self._complete(OUTLINES, BY), (*params, until, limit))
 
     def by_metadata(self, tenant: str, threads: int, newest: int, pair: str | None, limit: int) -> Statement:
         """Thread, namespace, id, NULL, time, bytes and metadata of checkpoints that have a pair.

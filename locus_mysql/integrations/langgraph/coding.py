@@ -38,6 +38,9 @@ SURFACE = "graph"
 #: From this version of the format on, a checkpoint's sends are among its own values; before, among its parent's writes.
 _SENDS_INSIDE = 4
 
+#: Characters of a filter on metadata, as JSON.
+FILTER_LIMIT = 65_536
+
 #: Where LangGraph counts the steps since a channel that is stored as its writes was last stored whole.
 _COUNTERS = "counters_since_delta_snapshot"
 
@@ -163,6 +166,11 @@ def filter_text(filter: Mapping[str, Any] | None) -> str | None:
         raise InvalidInput(
             "A filter on metadata may hold JSON values only, without NaN and lone surrogates, at most 100 levels deep "
             "and with whole numbers of at most 1,023 bits: no other metadata is searched."
+        )
+    if len(text) > FILTER_LIMIT:
+        raise InvalidInput(
+            f"A filter on metadata is {len(text)} characters of JSON; the limit is {FILTER_LIMIT}. Name fewer or "
+            "smaller values."
         )
     return text
 

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from ...checkpoints.searchable import strings
 from ...inspection.conversation import told_with_calls
 from ...inspection.first_saved import first_saved
-from ...inspection.records import CheckpointRow, Message, MessageChange, StateView, ToolCall
+from ...inspection.records import CheckpointRow, Message, MessageChange, StateView, ToolCall, Window
 from ..problems import not_found
 from . import texts
 from .charts import lines_of
@@ -27,7 +27,7 @@ from .tree import hits, tree
 #: Checkpoints in a timeline, turns in a chart, messages on a page.
 CHECKPOINTS, TURNS, MESSAGES = 100, 100, 200
 
-#: Turns that tell when messages were first saved; of graphs, whose states are read whole for it, as many as in a chart.
+#: Turns that tell when messages were first saved; of graphs, as many as in a chart.
 TELLING = 250
 
 #: Characters of a message that are shown at once, and of what is unfolded.
@@ -57,10 +57,16 @@ class Said:
     saved_at: datetime | None = None
 
 
-def conversation(messages: Sequence[Message], saved_at: Mapping[int, datetime]) -> list[Said]:
-    """Messages with their places. The result of a call of a tool stands with the call, and not a second time."""
+def conversation(messages: Sequence[Message], saved_at: Mapping[int, datetime], before: int = 0) -> list[Said]:
+    """Messages with their places. The result of a call of a tool stands with the call, and not a second time.
+
+    Args:
+        messages: The messages.
+        saved_at: When they were saved, by their places.
+        before: How many come before them.
+    """
     told = told_with_calls(messages)
-    return [Said(at, message, at in told, saved_at.get(at)) for at, message in enumerate(messages)]
+    return [Said(before + at, message, at in told, saved_at.get(before + at)) for at, message in enumerate(messages)]
 
 
 def place_of(said: Sequence[Said], words: str) -> int | None:
@@ -92,7 +98,9 @@ async def thread_page(request: Request) -> Response:
     thread = await thread_of(request, family, query.thread)
     # First, so that what is written while the rest is read is news to the page.
     markers = await inspector.changed([(family, query.thread)])
-    state = await wanted_state(request)
+    # A search for words looks through all messages; else of a long conversation only those are read that are shown.
+    first = query.first - 1 if query.first else None
+    state = await wanted_state(request, None if query.words else Window(MESSAGES, first))
     pinned = bool(query.checkpoint or query.at)
     at = state.checkpoint.created_at if pinned and state is not None else None
     history = await inspector.history(family, query.thread, limit=CHECKPOINTS, cursor=query.cursor or None)
@@ -104,9 +112,14 @@ async def thread_page(request: Request) -> Response:
 
     def made() -> Response:
         times = {} if state is None else first_saved(state, turns)
-        said = [one for one in conversation(() if state is None else state.messages, times) if not one.answers]
+        messages = () if state is None else state.messages
+        before, after = (0, 0) if state is None else (state.before, state.after)
+        said = [one for one in conversation(messages, times, before) if not one.answers]
         hit = place_of(said, query.words)
-        first = max(0, len(said) - MESSAGES) if not query.first else max(0, min(query.first - 1, len(said)))
+        if before or after:  # of a long conversation there is no more than is shown
+            first = 0
+        else:
+            first = max(0, len(said) - MESSAGES) if not query.first else max(0, min(query.first - 1, len(said)))
         if hit is not None and not query.first:
             first = min(first, hit)
         root = tree({} if state is None else state.state, query.find)
@@ -123,8 +136,8 @@ async def thread_page(request: Request) -> Response:
             state=state,
             pinned=pinned,
             said=said[first : first + MESSAGES],
-            before=first,
-            after=max(0, len(said) - first - MESSAGES),
+            before=before or first,
+            after=after or max(0, len(said) - first - MESSAGES),
             most=MESSAGES,
             lines=lines_of(turns[-TURNS:]),
             root=root,
@@ -153,8 +166,12 @@ def compared(rows: Sequence[CheckpointRow], state: StateView | None) -> tuple[st
     return before, after.checkpoint_id
 
 
-async def wanted_state(request: Request) -> StateView | None:
+async def wanted_state(request: Request, window: Window | None = None) -> StateView | None:
     """The state that a query asks for; None if the thread had none at that time.
+
+    Args:
+        request: The request.
+        window: Which messages of a long conversation are wanted; None for all.
 
     Raises:
         Problem: There is no such checkpoint.
@@ -166,6 +183,7 @@ async def wanted_state(request: Request) -> StateView | None:
         query.checkpoint or None,
         namespace=query.namespace,
         at=as_time(query.at),
+        window=window,
     )
     if found is None and query.checkpoint:
         raise not_found("checkpoint")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -61,33 +61,29 @@ def hits(branch: Branch) -> int:
 
 def _branch(name: str, value: Any, find: str, level: int, budget: _Budget) -> Branch:
     budget.nodes -= 1
-    if not isinstance(value, Mapping | list | tuple):
+    if isinstance(value, str) or not isinstance(value, Mapping | Sequence):
         kind, text = _leaf(value)
         branch = Branch(name, kind, text if len(text) <= MOST_CHARACTERS else _cut(text))
         branch.hit = bool(find) and (find in name.casefold() or find in text.casefold())
         return branch
-    pairs: Sequence[tuple[str, Any]] = (
-        [(str(key), one) for key, one in value.items()]
-        if isinstance(value, Mapping)
-        else [(str(at), one) for at, one in enumerate(value)]
-    )
-    branch = Branch(name, "object" if isinstance(value, Mapping) else "array", count=len(pairs))
+    pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
+    branch = Branch(name, "object" if isinstance(value, Mapping) else "array", count=len(value))
     branch.hit = bool(find) and isinstance(value, Mapping) and find in name.casefold()
-    branch.below = list(_below(pairs, find, level, budget))
+    branch.below = list(_below(pairs, len(value), find, level, budget))
     branch.open = level < OPEN_LEVELS or any(one.open or one.hit for one in branch.below if find)
     return branch
 
 
-def _below(pairs: Sequence[tuple[str, Any]], find: str, level: int, budget: _Budget) -> Iterator[Branch]:
+def _below(pairs: Iterable[tuple[Any, Any]], count: int, find: str, level: int, budget: _Budget) -> Iterator[Branch]:
     if level >= MOST_LEVELS:
-        if pairs:
+        if count:
             yield Branch("", "more", "deeper than is shown here")
         return
     for at, (key, one) in enumerate(pairs):
         if budget.nodes <= 0:
-            yield Branch("", "more", f"{len(pairs) - at} more")
+            yield Branch("", "more", f"{count - at} more")
             return
-        yield _branch(key, one, find, level + 1, budget)
+        yield _branch(str(key), one, find, level + 1, budget)
 
 
 def _leaf(value: Any) -> tuple[Kind, str]:

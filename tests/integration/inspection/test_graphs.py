@@ -12,7 +12,9 @@ from typing import Annotated, Any, TypedDict
 
 import ormsgpack
 import pytest
+from langchain_core.messages import HumanMessage
 from langgraph.channels.delta import DeltaChannel
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 
@@ -22,8 +24,10 @@ from locus_mysql.dialect.versions.looking import Asked
 from locus_mysql.errors import InvalidInput
 from locus_mysql.inspection import graphs as looking
 from locus_mysql.inspection.first_saved import first_saved
+from locus_mysql.inspection.graphs import GraphThreads
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.inspection.msgpack import TYPE
+from locus_mysql.inspection.records import Window
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver
 from locus_mysql.versions.places import write_place
 from locus_mysql.versions.saver import MySQLCheckpointSaver
@@ -462,3 +466,66 @@ async def test_a_page_walks_its_index_and_reads_each_threads_rows_by_keys(config
         assert "(reverse)" in plan
         assert re.search(r"Table scan on [vpw]\b", plan) is None
         assert "Sort: v." not in plan
+
+
+async def save_long(saver: AsyncMySQLSaver, thread_id: str, count: int, checkpoints: int) -> None:
+    """A conversation of so many messages at once, and then checkpoints with one more each."""
+    said = [HumanMessage(f"Message {n} of the parcel. " + "x" * 50, id=str(n)) for n in range(count + checkpoints)]
+    parent: dict[str, Any] = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
+    for step in range(checkpoints + 1):
+        label = f"{step + 1:032}.1"
+        checkpoint = {
+            **empty_checkpoint(),
+            "channel_values": {"messages": said[: count + step], "count": step},
+            "channel_versions": {"messages": label, "count": label},
+        }
+        metadata: Any = {"source": "loop", "step": step, "parents": {}}
+        parent = await saver.aput(parent, checkpoint, metadata, checkpoint["channel_versions"])
+
+
+async def test_of_a_long_conversation_a_page_reads_a_part(saver: AsyncMySQLSaver, inspector: Inspector) -> None:
+    await save_long(saver, "t", 1_500, 30)
+    whole = await inspector.state("versions", "t")
+    assert whole is not None
+    assert len(whole.messages) == 1_530
+    for window, first, last in ((Window(200), 1_330, 1_530), (Window(200, 0), 0, 200), (Window(200, 700), 700, 900)):
+        view = await inspector.state("versions", "t", window=window)
+        assert view is not None
+        assert view.messages == whole.messages[first:last]
+        assert (view.before, view.after) == (first, 1_530 - last)
+        assert list(view.state["messages"]) == whole.state["messages"]
+        turns = await inspector.states("versions", "t", 20)
+        assert [turn.iterations for turn in turns] == list(range(11, 31))
+        assert [turn.lists["messages"].item_count for turn in turns] == list(range(1_511, 1_531))
+        times = first_saved(view, turns)
+        assert times == first_saved(whole, turns) == {1_500 + n: turns[n - 11 + 1].created_at for n in range(11, 30)}
+
+
+async def test_the_turns_of_a_conversation_are_told_by_two_questions(
+    saver: AsyncMySQLSaver, inspector: Inspector, config: MySQLConfig
+) -> None:
+    await save_long(saver, "t", 1_200, 40)
+    await inspector.states("versions", "t")
+    asked: list[int] = []
+
+    def counted() -> Any:
+        """The same operation, whose answers are counted."""
+        operation = GraphThreads(config).turns("t", 100, None)
+        results = None
+        while True:
+            try:
+                batch = operation.send(results)  # type: ignore[arg-type]
+            except StopIteration as done:
+                return done.value
+            results = yield batch
+            asked.append(sum(len(cell) for found in results for row in found.rows for cell in row if _is_bytes(cell)))
+
+    made = await inspector.database.asynchronous.run(counted())
+    assert len(made()) == 41
+    assert len(asked) == 2
+    assert asked[0] < 41 * 2_000  # rows without their parts
+    assert asked[1] < 600_000  # one conversation of 1,240 messages
+
+
+def _is_bytes(cell: Any) -> bool:
+    return isinstance(cell, bytes | bytearray)

@@ -21,13 +21,16 @@ from ci.support_desk import THREAD, fill, fill_the_rest
 from locus_mysql import CheckpointStore, Database, MemoryStore, MySQLBackend
 from locus_mysql.inspection import Inspector, inspector
 from locus_mysql.inspection.differing import difference
+from locus_mysql.integrations.langgraph import AsyncMySQLSaver
 from locus_mysql.memory import HashingEmbedder
 from locus_mysql.server.application import create_app
 from locus_mysql.server.limits import Limits
+from locus_mysql.server.pages import texts
 from locus_mysql.server.tokens import Tokens, new_token
 from locus_mysql.versions.saver import MySQLCheckpointSaver
 
 from ..conftest import MakeConfig
+from ..inspection.test_graphs import save_long
 from .conftest import OpenClient
 
 #: What must be shown as text, and never be more.
@@ -577,3 +580,32 @@ async def test_few_differences_are_worked_out_at_once_and_others_are_served_mean
         goes_on.set()
         answers = await asyncio.gather(*asked)
     assert {answer.status_code for answer in answers} == {200}
+
+
+async def test_the_page_of_a_graphs_long_conversation_shows_a_part_and_leads_to_the_rest(
+    open_client: OpenClient, make_config: MakeConfig
+) -> None:
+    async with AsyncMySQLSaver(make_config(driver="pymysql")) as saver:
+        await save_long(saver, "t", 1_500, 3)
+    client = open_client()
+    page = "/inspect/thread?family=versions&thread=t"
+    for address, first, last, before, after in (
+        (page, 1_304, 1_503, texts.plural(1_303, "earlier message"), None),
+        (
+            f"{page}&first=1104",
+            1_104,
+            1_303,
+            texts.plural(1_103, "earlier message"),
+            texts.plural(200, "later message"),
+        ),
+        (f"{page}&first=1", 1, 200, None, texts.plural(1_303, "later message")),
+        (f"{page}&words=parcel", 1_304, 1_503, texts.plural(1_303, "earlier message"), None),
+    ):
+        text = (await client.get(address)).text
+        assert f'id="m{first}"' in text
+        assert f'id="m{last}"' in text
+        assert f'id="m{first - 1}"' not in text
+        assert f'id="m{last + 1}"' not in text
+        assert all(said in text for said in (before, after) if said is not None)
+        assert ("earlier message" in text, "later message" in text) == (before is not None, after is not None)
+    assert len((await client.get("/inspect/state.json?family=versions&thread=t")).json()["state"]["messages"]) == 1_503

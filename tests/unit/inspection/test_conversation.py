@@ -15,6 +15,7 @@ from locus.core.messages import Message, Role, ToolCall, ToolResult
 from locus.core.state import AgentState, ToolExecution
 
 from locus_mysql.inspection.conversation import messages_of, place_of_messages, told_with_calls
+from tests.growth import assert_linear, steps_of
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -193,3 +194,43 @@ def test_no_json_whatever_makes_it_fail(state: dict[str, Any]) -> None:
 def test_nothing_of_a_conversation_is_hidden(messages: list[Any], executions: Any) -> None:
     state = {"messages": [{"role": "user", "content": "hi"}, *messages], "tool_executions": executions}
     assert [message.raw for message in messages_of(state)] == state["messages"]
+
+
+def calling(name: str, count: int = 1) -> dict[str, Any]:
+    """A message that calls a tool without an id."""
+    return {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": name, "arguments": "{}"}}] * count}
+
+
+def answering(text: str, name: str | None = None, status: str = "success") -> dict[str, Any]:
+    """What came of such a call."""
+    return {"role": "tool", "content": text, "status": status, **({"name": name} if name else {})}
+
+
+def test_calls_without_ids_are_answered_once_each_by_name_the_last_one_first() -> None:
+    found = messages_of(
+        {
+            "messages": [
+                *(calling("a"), calling("b"), calling("a"), answering("1", "a"), answering("2"), answering("3", "a")),
+                *(answering("too many", "a"), calling("b"), calling("b"), answering("no", "b", "error")),
+                *(answering("4", "b"), answering("5", "c")),
+            ]
+        }
+    )
+    calls = [(call.name, call.result, call.error) for message in found for call in message.tool_calls]
+    assert calls == [("a", "3", None), ("b", "2", None), ("a", "1", None), ("b", "4", None), ("b", None, "no")]
+
+
+CONVERSATIONS = {
+    "answers before further calls": lambda n: [calling("a", n), *[answering("x", "a")] * n],
+    "answers of other tools": lambda n: [*[calling("a")] * n, *[answering("x", "b")] * n],
+    "calls that fail": lambda n: [*[calling("a")] * n, *[answering("x", "a", "error")] * n],
+    "answers without a name": lambda n: [*[calling(str(i)) for i in range(n)], *[answering("x")] * n],
+    "two names": lambda n: [*[calling("a"), calling("b")] * n, *[answering("x", "a")] * n, *[answering("y")] * n],
+    "blocks": lambda n: [{"role": "user", "content": [{"type": "tool_result", "content": "x"}] * n}, calling("a", n)],
+    "ids again and again": lambda n: [{"role": "tool", "tool_call_id": "1", "content": "x"}] * n,
+}
+
+
+@pytest.mark.parametrize("made", CONVERSATIONS.values(), ids=CONVERSATIONS)
+def test_reading_a_conversation_takes_time_linear_in_its_messages(made: Any) -> None:
+    assert_linear(lambda size: steps_of(lambda: told_with_calls(messages_of({"messages": made(size)}))), 100)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import time
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from locus.core.state import AgentState
 
-from locus_mysql.inspection.aligning import common, key_of, pairs
+from locus_mysql.inspection.aligning import Keys, common, key_of, pairs
 from locus_mysql.inspection.conversation import messages_of
 from locus_mysql.inspection.differing import FIELDS_LIMIT, SETS, difference, field_changes, message_changes
 from locus_mysql.inspection.records import CheckpointRow, Difference, StateView
+from tests.growth import assert_linear, steps_of
 
 from .test_conversation import JSON
 
@@ -140,7 +143,7 @@ def test_messages_that_are_all_the_same_take_time_in_proportion() -> None:
     def both(size: int) -> float:
         return cpu_s([*said("x"), *said("ok") * size], [*said("y"), *said("ok") * (size // 2), *said("z")])
 
-    assert both(8_000) < 40 * both(800)
+    assert both(11_000) < 40 * both(800)
 
 
 KEYS = st.lists(st.sampled_from("abcdefgh"), max_size=30)
@@ -187,3 +190,50 @@ def test_the_sets_of_locus_have_no_order() -> None:
 def test_the_sets_of_locus_are_its_sets() -> None:
     fields = AgentState.model_fields
     assert sorted(SETS) == sorted(name for name in fields if "set[" in str(fields[name].annotation))
+
+
+CHANGED = {
+    "nothing in common": lambda n: ([{"a": i} for i in range(n)], [{"a": -1 - i} for i in range(n)]),
+    "half in common": lambda n: ([{"a": i, "b": i, "c": i} for i in range(n)], [{"a": i, "b": -i} for i in range(n)]),
+    "repeated": lambda n: (["a", "b", "c"] * n, ["c", "a"] * n),
+    "repeated between anchors": lambda n: (
+        [one for i in range(n) for one in (f"x{i}", *"abab" * 3)],
+        [one for i in range(n) for one in (f"x{i}", *"baab" * 3)],
+    ),
+    "deep": lambda n: ({"a": {"b": {"c": {"d": list(range(n))}}}}, {"a": {"b": {"c": {"d": list(range(1, n))}}}}),
+    "deep lists": lambda n: ([[[[[i]]]] for i in range(n)], [[[[[i + 1]]]] for i in range(n)]),
+}
+
+
+@pytest.mark.parametrize("made", CHANGED.values(), ids=CHANGED)
+def test_comparing_takes_time_linear_in_both_states(made: Any) -> None:
+    def compared(size: int) -> None:
+        before, after = made(size)
+        list(field_changes(before, after))
+        between({"messages": said(*map(str, range(size)))}, {"messages": said(*(f"{n} x" for n in range(size)))})
+
+    assert_linear(lambda size: steps_of(compared, size), 30)
+
+
+def test_of_what_changed_beyond_what_is_compared_it_is_said_so() -> None:
+    few = between({"x": [{"a": i} for i in range(60)]}, {"x": [{"b": i} for i in range(60)]})
+    assert not few.coarse
+    before, after = said(*(f"a{n}" for n in range(5_500))), said(*(f"b{n}" for n in range(5_500)))
+    many = between({"messages": before, "y": [1, 2, 3]}, {"messages": after, "y": [1, 3]})
+    assert many.coarse
+    assert len(many.messages) == 11_000
+    assert [one.path for one in many.fields] == ["y[1]"]
+    appended = between({"messages": said(*map(str, range(9_999)))}, {"messages": said(*map(str, range(10_000)))})
+    assert not appended.coarse
+    assert [one.change for one in appended.messages].count("added") == 1
+
+
+@given(JSON, JSON)
+def test_keys_are_equal_for_equal_values_only(one: Any, other: Any) -> None:
+    def text(value: Any) -> str:
+        return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+    assert (key_of(one) == key_of(other)) == (text(one) == text(other))
+    assert key_of([one, [other]]) != key_of([one, other])
+    keys = Keys()
+    assert keys.of([one, {"a": other}]) == key_of(json.loads(json.dumps([one, {"a": other}])))

@@ -1,0 +1,85 @@
+"""What was read of a graph's checkpoint, and how it is shown. Pure functions of plain values; they may take a while."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import CorruptCheckpoint
+from ..versions.records import ChannelHistory, LoadedWrite
+from ..versions.values import Encoded, frame
+from .graph_values import pending, rebuilt
+from .msgpack import Items, Unreadable, array_header, read_items
+from .plain import plain
+from .records import CheckpointRow, PendingWrite, StateView, StoredList
+
+#: Lists of more items are read in part, where a part is enough.
+LONG = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class GraphState:
+    """A checkpoint as it was read.
+
+    Args:
+        thread_id: Its thread.
+        checkpoint: Its row.
+        values: The bytes of its channels, or what is wrong with them.
+        writes: What tasks wrote at it.
+        apart: Channels that are stored as their writes.
+        damage: Why no more could be read.
+        partly: Whether long lists may be given as `Items`.
+    """
+
+    thread_id: str
+    checkpoint: CheckpointRow
+    values: Mapping[str, Encoded | str] = field(default_factory=dict)
+    writes: Sequence[LoadedWrite] = ()
+    apart: Mapping[str, ChannelHistory] = field(default_factory=dict)
+    damage: str | None = None
+    partly: bool = False
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes its channels have."""
+        return sum(len(value.data) for value in self.values.values() if isinstance(value, Encoded))
+
+
+def view_of(read: GraphState) -> StateView:
+    """A checkpoint as it is shown."""
+    state: dict[str, Any] = {}
+    writes: Sequence[PendingWrite] = ()
+    damage = read.damage
+    try:
+        writes = pending(read.writes)
+        for name, value in read.values.items():
+            if isinstance(value, str):
+                state[name], damage = f"<damaged: {value}>", f"Channel {name!r:.100}: {value}"
+            else:
+                state[name] = (_items(value) if read.partly else None) or plain(value)
+        state.update({name: rebuilt(history) for name, history in read.apart.items()})
+    except CorruptCheckpoint as error:
+        damage = str(error)
+    if damage is not None:
+        damage = f"{damage} Delete the checkpoint if none goes on from it."
+    lists = {name: _stored(value) for name, value in read.values.items() if isinstance(state.get(name), list | Items)}
+    stored = {name: found for name, found in lists.items() if found is not None}
+    return StateView("versions", read.thread_id, read.checkpoint, (), state, writes, damage, stored=stored)
+
+
+def _items(value: Encoded) -> Items | None:
+    try:
+        return read_items(value.data, LONG) if value.kind == "msgpack" else None
+    except Unreadable:
+        return None  # shown as damaged, whole
+
+
+def _stored(value: Encoded | str) -> StoredList | None:
+    """The items of a list as they are stored; None if they are not in bytes that can be compared."""
+    if isinstance(value, str):
+        return None
+    if value.kind == "json":
+        return StoredList(frame(value).body, 0)
+    count = array_header(value.data)[1] if value.kind == "msgpack" else None
+    return None if count is None else StoredList(frame(value).body, count)

@@ -1,0 +1,44 @@
+"""How the work of a function grows with its input, counted in steps, so that no other load matters."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+#: At four times the size, linear work is four times as much; quadratic work is sixteen times as much.
+FACTOR, MOST = 4, 6.0
+
+
+def steps_of(work: Callable[..., Any], *arguments: Any, **options: Any) -> int:
+    """How many instructions of Python a function runs through; what a built-in function does counts as one."""
+    count = 0
+
+    def step(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal count
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        count += 1
+        return step
+
+    before = sys.gettrace()
+    sys.settrace(step)
+    try:
+        work(*arguments, **options)
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def assert_linear(cost: Callable[[int], float], size: int, most: float = MOST) -> None:
+    """Check that the cost at four times a size is at most about four times as much.
+
+    Args:
+        cost: What an input of a size costs.
+        size: The smaller size.
+        most: The ratio that is allowed.
+    """
+    small, large = cost(size), cost(FACTOR * size)
+    assert large <= most * small, (
+        f"{small:g} at {size}, {large:g} at {FACTOR * size}: {large / small:.1f} times as much"
+    )
