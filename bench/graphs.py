@@ -28,7 +28,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 from locus_mysql import Database
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver
-from tests.integration.langgraph.published import working_on_mysql_9
+from tests.integration.integrations.langgraph.published import working_on_mysql_9
 
 from .database import fresh_database
 from .disk import bytes_in_files, bytes_in_rows

@@ -19,7 +19,16 @@ from pydantic_core import from_json
 from locus_mysql.integrations.locus.state_texts import encode_state
 
 from . import contestants, workloads
-from .contestants import BUILT_IN, DRIVERS, OURS, POSTGRESQL, REDIS, SYNC_DRIVERS, Contestant, check_same
+from .contestants import (
+    BUILT_IN,
+    DRIVERS,
+    OURS,
+    POSTGRESQL,
+    REDIS,
+    SYNC_DRIVERS,
+    Contestant,
+    check_same,
+)
 from .database import fresh_database
 from .floor import FLOORS, floor_of
 from .markdown import markdown_table

@@ -31,7 +31,7 @@ from locus.rag.embeddings.base import BaseEmbedding, EmbeddingConfig, EmbeddingR
 
 from ci.private_servers import PrivateServer, ServerMissing, VectorPostgreSQL
 from locus_mysql import Database, SyncMemoryStore
-from locus_mysql.memories.puts import Put
+from locus_mysql.families.memories.puts import Put
 
 from .database import fresh_database
 from .disk import administrator

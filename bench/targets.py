@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from . import copying, graphs, inspection, memories, server, stalls, working
+from . import (
+    copying,
+    graphs,
+    inspection,
+    memories,
+    server,
+    stalls,
+    working,
+)
 from .contestants import BUILT_IN, OURS, OURS_BLOCKING, POSTGRESQL, REDIS
 from .floor import floor_of
 from .markdown import markdown_table

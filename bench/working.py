@@ -25,8 +25,13 @@ from typing import Any
 
 from ci.private_servers import Redis, ServerMissing, Valkey
 from locus_mysql import Database
-from locus_mysql.working import InMemoryStorage, MySQLStorage, SyncWorkingMemory, WorkingMemory
-from locus_mysql.working.storages.redis import RedisStorage
+from locus_mysql.families.working.storages.redis import RedisStorage
+from locus_mysql.working import (
+    InMemoryStorage,
+    MySQLStorage,
+    SyncWorkingMemory,
+    WorkingMemory,
+)
 
 from .database import fresh_database
 from .disk import administrator

@@ -19,7 +19,14 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from ci.debian_packages import FetchFailed, Software, fetch, loader_of, make_folder, write_program
+from ci.debian_packages import (
+    FetchFailed,
+    Software,
+    fetch,
+    loader_of,
+    make_folder,
+    write_program,
+)
 
 CACHE = Path(__file__).resolve().parent.parent / ".cache"
 CHOSEN = "LOCUS_MYSQL_TEST_CHROMIUM"

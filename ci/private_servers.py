@@ -28,7 +28,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci.debian_packages import FetchFailed, Software, fetch, loader_of, make_folder, write_program
+from ci.debian_packages import (
+    FetchFailed,
+    Software,
+    fetch,
+    loader_of,
+    make_folder,
+    write_program,
+)
 
 CACHE = Path(__file__).resolve().parent.parent / ".cache"
 START_TIMEOUT_S = 60.0

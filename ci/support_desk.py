@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from locus_mysql import Database
+from locus_mysql.families.graphs.saver import MySQLCheckpointSaver
+from locus_mysql.families.memories.store import MemoryStore
+from locus_mysql.families.working.memory import WorkingMemory
 from locus_mysql.integrations.locus.dicts import AgentDictOperations, AgentDicts
-from locus_mysql.memories.store import MemoryStore
-from locus_mysql.versions.saver import MySQLCheckpointSaver
-from locus_mysql.working.memory import WorkingMemory
 
 #: The thread that is shown most, and the one it grew a branch in.
 THREAD = "support-48213-anna.lindqvist"

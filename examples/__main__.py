@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ci.local_server import LocalServer, find_mysqld
-from locus_mysql.commands.arguments import (
+from locus_mysql.cli.arguments import (
     FAILED,
     OK,
     WRONG,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import secrets
 from typing import TypeVar
 
-from locus_mysql.checkpoints.store import StoreOperations
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
 from locus_mysql.engine.asynchronous import AsyncEngine
 from locus_mysql.engine.operation import Batch, Operation
+from locus_mysql.families.checkpoints.store import StoreOperations
 from locus_mysql.integrations.counting import counted
 
 from .display import size

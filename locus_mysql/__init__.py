@@ -4,13 +4,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .checkpoints.branching import ThreadBranched
-    from .checkpoints.conditions import NO_CHECKPOINT
-    from .checkpoints.store import CheckpointStore, SyncCheckpointStore
     from .config import MySQLConfig
-    from .database.database import Database
     from .drivers.registry import register_driver
     from .errors import LocusMySQLError
+    from .families.checkpoints.branching import ThreadBranched
+    from .families.checkpoints.conditions import NO_CHECKPOINT
+    from .families.checkpoints.store import CheckpointStore, SyncCheckpointStore
+    from .families.graphs.saver import MySQLCheckpointSaver, SyncMySQLCheckpointSaver
+    from .families.memories.store import MemoryStore, SyncMemoryStore
+    from .families.working.memory import SyncWorkingMemory, WorkingMemory
+    from .families.working.records import TaskState
     from .integrations.locus.backend import MySQLBackend, SyncMySQLBackend
     from .integrations.locus.checkpointer import (
         MySQLCheckpointer,
@@ -21,34 +24,31 @@ if TYPE_CHECKING:
     from .integrations.locus.copying import copy_threads
     from .integrations.locus.memory import MySQLMemory, SyncMySQLMemory
     from .integrations.locus.working import WorkingMemoryHook, WorkingSessions, working_memory_tools
-    from .memories.store import MemoryStore, SyncMemoryStore
-    from .versions.saver import MySQLCheckpointSaver, SyncMySQLCheckpointSaver
-    from .working.memory import SyncWorkingMemory, WorkingMemory
-    from .working.records import TaskState
+    from .runtime.database import Database
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "NO_CHECKPOINT": ".checkpoints.conditions",
-    "CheckpointStore": ".checkpoints.store",
-    "Database": ".database.database",
+    "NO_CHECKPOINT": ".families.checkpoints.conditions",
+    "CheckpointStore": ".families.checkpoints.store",
+    "Database": ".runtime.database",
     "LocusMySQLError": ".errors",
-    "MemoryStore": ".memories.store",
+    "MemoryStore": ".families.memories.store",
     "MySQLBackend": ".integrations.locus.backend",
-    "MySQLCheckpointSaver": ".versions.saver",
+    "MySQLCheckpointSaver": ".families.graphs.saver",
     "MySQLCheckpointer": ".integrations.locus.checkpointer",
     "MySQLConfig": ".config",
     "MySQLMemory": ".integrations.locus.memory",
-    "SyncCheckpointStore": ".checkpoints.store",
-    "SyncMemoryStore": ".memories.store",
+    "SyncCheckpointStore": ".families.checkpoints.store",
+    "SyncMemoryStore": ".families.memories.store",
     "SyncMySQLBackend": ".integrations.locus.backend",
-    "SyncMySQLCheckpointSaver": ".versions.saver",
+    "SyncMySQLCheckpointSaver": ".families.graphs.saver",
     "SyncMySQLCheckpointer": ".integrations.locus.checkpointer",
     "SyncMySQLMemory": ".integrations.locus.memory",
-    "SyncWorkingMemory": ".working.memory",
-    "TaskState": ".working.records",
-    "ThreadBranched": ".checkpoints.branching",
-    "WorkingMemory": ".working.memory",
+    "SyncWorkingMemory": ".families.working.memory",
+    "TaskState": ".families.working.records",
+    "ThreadBranched": ".families.checkpoints.branching",
+    "WorkingMemory": ".families.working.memory",
     "WorkingMemoryHook": ".integrations.locus.working",
     "copy_threads": ".integrations.locus.copying",
     "WorkingSessions": ".integrations.locus.working",

@@ -4,10 +4,10 @@
 """
 
 from .errors import VersionConflict
-from .memories.hashing import HashingEmbedder
-from .memories.puts import STORE_TTL, Put
-from .memories.records import Hits, MemoryHit, MemoryItem
-from .memories.store import MemoryStore, SyncMemoryStore
+from .families.memories.hashing import HashingEmbedder
+from .families.memories.puts import STORE_TTL, Put
+from .families.memories.records import Hits, MemoryHit, MemoryItem
+from .families.memories.store import MemoryStore, SyncMemoryStore
 
 __all__ = [
     "STORE_TTL",

@@ -1,7 +1,7 @@
 """Make mutants of the package, one at a time, and say which ones the tests do not notice. For a look now and then.
 
     python -m tests.mutate --record tests/unit/engine                  # once, and after tests have changed
-    LOCUS_MYSQL_TEST_DSN=… python -m tests.mutate --record tests/integration/checkpoints …
+    LOCUS_MYSQL_TEST_DSN=… python -m tests.mutate --record tests/integration/families/checkpoints …
     LOCUS_MYSQL_TEST_DSN=… python -m tests.mutate --tests tests/unit locus_mysql/engine/*.py > first
     LOCUS_MYSQL_TEST_DSN=… python -m tests.mutate --survivors first --budget 200 locus_mysql/engine/*.py
 
@@ -52,7 +52,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RECORD = ROOT / ".cache/mutate.json"
 
 #: Where lines are noted.
-WATCHED = ("locus_mysql/checkpoints/", "locus_mysql/engine/")
+WATCHED = ("locus_mysql/families/checkpoints/", "locus_mysql/engine/")
 
 OPTIONS = ("-q", "-s", "-p", "no:cacheprovider", "--no-header", "--tb=no")
 

@@ -15,5 +15,5 @@ def no_luck(operations: ModuleType) -> Iterator[None]:
     Args:
         operations: The module whose writes ask `its_turn`.
     """
-    with patch.object(operations, "its_turn", lambda one_in: one_in == 1):
+    with patch.object(operations, "one_in", lambda one_in: one_in == 1):
         yield

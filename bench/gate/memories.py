@@ -12,8 +12,8 @@ from typing import Any
 import pymysql
 
 from locus_mysql import SyncMemoryStore
-from locus_mysql.memories import writing
-from locus_mysql.memories.puts import Put
+from locus_mysql.families.memories import writing
+from locus_mysql.families.memories.puts import Put
 
 from ..database import fresh_database
 from ..disk import administrator

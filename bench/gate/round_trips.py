@@ -8,7 +8,16 @@ from collections.abc import Mapping
 from locus_mysql import MySQLCheckpointer, MySQLConfig
 
 from ..database import fresh_database
-from ..round_trips import AVERAGE, AVERAGED_SAVES, CALLS, KNOWN, UNKNOWN, Call, average_of_saves, counted
+from ..round_trips import (
+    AVERAGE,
+    AVERAGED_SAVES,
+    CALLS,
+    KNOWN,
+    UNKNOWN,
+    Call,
+    average_of_saves,
+    counted,
+)
 from ..wire import CountingProxy
 
 

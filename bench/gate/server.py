@@ -12,7 +12,16 @@ import time
 from pathlib import Path
 
 from ..database import fresh_database
-from ..server import LOAD, SAVE, Contestant, Conversation, Direct, Service, running_service, states_from
+from ..server import (
+    LOAD,
+    SAVE,
+    Contestant,
+    Conversation,
+    Direct,
+    Service,
+    running_service,
+    states_from,
+)
 
 DRIVER = "mysql-connector"
 MESSAGES = 10

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from locus_mysql import Database
-from locus_mysql.working import SyncWorkingMemory, operations
-from locus_mysql.working.storages.mysql import MySQLStorage
+from locus_mysql.families.working import operations
+from locus_mysql.families.working.storages.mysql import MySQLStorage
+from locus_mysql.working import SyncWorkingMemory
 
 from ..database import fresh_database
 from ..disk import administrator

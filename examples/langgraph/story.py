@@ -9,8 +9,8 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
 from locus_mysql.engine.asynchronous import AsyncEngine
 from locus_mysql.engine.operation import Batch, Operation
+from locus_mysql.families.graphs.operations import VersionOperations
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver
-from locus_mysql.versions.operations import VersionOperations
 
 from ..database import own_tables
 from ..display import Screen

@@ -10,16 +10,16 @@ from typing import TextIO
 
 from locus.agent import Agent
 
-from locus_mysql.checkpoints.store import StoreOperations
 from locus_mysql.config import MySQLConfig
-from locus_mysql.database.database import Database
 from locus_mysql.dialect import Schema
 from locus_mysql.engine.asynchronous import AsyncEngine
 from locus_mysql.engine.operation import Batch, Operation
+from locus_mysql.families.checkpoints.store import StoreOperations
+from locus_mysql.families.memories.hashing import HashingEmbedder
+from locus_mysql.families.memories.store import MemoryProcedures
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
 from locus_mysql.integrations.locus.memory import MySQLMemory
-from locus_mysql.memories.hashing import HashingEmbedder
-from locus_mysql.memories.store import MemoryProcedures
+from locus_mysql.runtime.database import Database
 
 from ..database import own_tables
 from ..display import Screen

@@ -13,10 +13,10 @@ import sys
 from typing import Any, TypedDict
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.database.database import Database
+from locus_mysql.families.memories.hashing import HashingEmbedder
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
 from locus_mysql.integrations.locus.memory import MySQLMemory
-from locus_mysql.memories.hashing import HashingEmbedder
+from locus_mysql.runtime.database import Database
 
 from .agents import make_agent
 

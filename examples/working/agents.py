@@ -10,8 +10,8 @@ from locus.core.messages import Message, Role
 from locus.models.base import ModelResponse
 from locus.testing import FunctionModel, text, tool_call
 
+from locus_mysql.families.working.memory import WorkingMemory
 from locus_mysql.integrations.locus.working import WorkingMemoryHook, working_memory_tools
-from locus_mysql.working.memory import WorkingMemory
 
 BEGIN, TRAIN, HOTEL, TICKETS = "Book a trip to Bonn.", "Find a train.", "And a hotel.", "Buy all of it."
 

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.database.database import Database
 from locus_mysql.dialect import Schema
 from locus_mysql.dialect.working.tables import working_schema
 from locus_mysql.engine.asynchronous import AsyncEngine
 from locus_mysql.engine.operation import Batch, Operation
-from locus_mysql.working.memory import WorkingMemory
-from locus_mysql.working.storages.fallback import FallbackStorage
-from locus_mysql.working.storages.mysql import MySQLStorage
-from locus_mysql.working.storages.redis import RedisStorage
+from locus_mysql.families.working.memory import WorkingMemory
+from locus_mysql.families.working.storages.fallback import FallbackStorage
+from locus_mysql.families.working.storages.mysql import MySQLStorage
+from locus_mysql.families.working.storages.redis import RedisStorage
+from locus_mysql.runtime.database import Database
 
 from ..database import own_tables
 from ..display import Screen

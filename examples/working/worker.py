@@ -13,7 +13,7 @@ import sys
 from typing import Any, TypedDict
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.working.memory import WorkingMemory
+from locus_mysql.families.working.memory import WorkingMemory
 
 from .agents import make_agent
 

@@ -15,6 +15,7 @@ from ..drivers.registry import find_driver
 from .at_fork import tell_at_fork
 from .bootstrap import DDLMode, ensure_schema
 from .counters import Counters, PoolState
+from .gtid_tracker import GtidTracker
 from .kills import Kills
 from .operation import Batch, Operation, Results, Undone
 from .pool import AsyncPool
@@ -23,7 +24,6 @@ from .reading import READ_LIMIT, ReadLimit
 from .retry import Retry, unexpected
 from .secondaries import Question, Secondaries
 from .secondary import SECONDARY
-from .seen import Seen
 from .topology import Topology
 from .transaction import ROLLBACK, is_transaction, to_return, to_send
 
@@ -217,7 +217,7 @@ class AsyncEngine:
         return pools
 
 
-async def _carry_out(connection: AsyncConnection, batch: Batch, retry: Retry, seen: Seen | None) -> Results:
+async def _carry_out(connection: AsyncConnection, batch: Batch, retry: Retry, seen: GtidTracker | None) -> Results:
     try:
         return to_return(batch, await _execute(connection, to_send(batch), seen), fate_unknown=retry.fate_unknown)
     except ServerError:
@@ -229,7 +229,9 @@ async def _carry_out(connection: AsyncConnection, batch: Batch, retry: Retry, se
         raise
 
 
-async def _execute(connection: AsyncConnection, statements: tuple[Statement, ...], seen: Seen | None) -> list[Result]:
+async def _execute(
+    connection: AsyncConnection, statements: tuple[Statement, ...], seen: GtidTracker | None
+) -> list[Result]:
     """Send statements to the primary, and take note of what the answer shows if anybody wants to know."""
     if seen is None:
         return await connection.execute(statements)

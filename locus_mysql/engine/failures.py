@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..drivers.interface import ConnectionLost, DriverError, PacketTooLarge, ReadLimitReached, ServerError
+from ..drivers.interface import (
+    ConnectionLost,
+    DriverError,
+    PacketTooLarge,
+    ReadLimitReached,
+    ServerError,
+)
 from ..errors import (
     AnswerTooLarge,
     AuthenticationFailed,

@@ -16,7 +16,13 @@ from typing import NamedTuple
 
 from ..config import ConnectionOptions, Endpoint
 from ..dialect import Statement
-from ..drivers.interface import ConnectionLost, Driver, DriverError, ReadLimitReached, Session
+from ..drivers.interface import (
+    ConnectionLost,
+    Driver,
+    DriverError,
+    ReadLimitReached,
+    Session,
+)
 from .at_fork import tell_at_fork
 from .logs import CONNECTIONS, told
 from .members import brief

@@ -19,9 +19,23 @@ from math import inf
 from typing import Generic, NamedTuple, TypeGuard, TypeVar
 
 from ..config import ConnectionOptions
-from ..drivers.interface import AsyncConnection, ConnectionLost, Driver, DriverError, ServerError, SyncConnection
+from ..drivers.interface import (
+    AsyncConnection,
+    ConnectionLost,
+    Driver,
+    DriverError,
+    ServerError,
+    SyncConnection,
+)
 from ..errors import PoolTimeout
-from .connection_logs import TOO_OLD, log_closed, log_dropped, log_gone, log_loss, log_opened
+from .connection_logs import (
+    TOO_OLD,
+    log_closed,
+    log_dropped,
+    log_gone,
+    log_loss,
+    log_opened,
+)
 from .counters import Counters, PoolState
 from .failures import READ_ONLY
 from .kills import Kills, leaves_a_statement

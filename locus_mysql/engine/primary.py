@@ -13,10 +13,23 @@ from contextlib import suppress
 from ..config import ConnectionOptions, Endpoint
 from ..dialect import Statement
 from ..dialect.servers import ONLY_WHERE_WRITTEN
-from ..drivers.interface import AsyncConnection, Driver, DriverError, Result, ServerError, SyncConnection
+from ..drivers.interface import (
+    AsyncConnection,
+    Driver,
+    DriverError,
+    Result,
+    ServerError,
+    SyncConnection,
+)
 from ..errors import LocusMySQLError
 from .members import AsyncMember, Role, SyncMember, brief
-from .topology import NoPrimary, NotAMember, Topology, as_read_only, check_answers
+from .topology import (
+    NoPrimary,
+    NotAMember,
+    Topology,
+    as_read_only,
+    check_answers,
+)
 
 
 class SyncPrimary(SyncMember):

@@ -14,9 +14,9 @@ from ..dialect import Statement
 from ..dialect.servers import CARRIED_OUT, LAGS, only_after
 from ..drivers.interface import AsyncConnection, Result, ServerError, SyncConnection
 from ..errors import ReadOnlyServer
+from .gtid_tracker import REGISTER, GtidTracker
 from .logs import told
 from .operation import Batch, Results
-from .seen import REGISTER, Seen
 from .topology import SERVERS, NotASecondary
 from .transaction import to_return, to_send
 
@@ -44,7 +44,7 @@ class Secondaries:
         self._clock = clock
         self._rests_until = 0.0
         self._told = ""
-        self._wanted: Seen | None = None
+        self._wanted: GtidTracker | None = None
         #: Whether there is anything to ask here before a batch is run.
         self.matter = len(self._servers) > 1 or config.reads == "inspect"
         if len(self._servers) > 1 and config.reads != "primary":
@@ -53,7 +53,7 @@ class Secondaries:
             REGISTER.use(self._servers)
 
     @property
-    def seen(self) -> Seen | None:
+    def seen(self) -> GtidTracker | None:
         """Where answers of the primary are to tell what they showed, if anybody in this process reads secondaries."""
         return self._wanted or REGISTER.get(self._servers)
 
@@ -116,7 +116,7 @@ class Question:
         seen: Where it is taken note of what the answer shows.
     """
 
-    def __init__(self, batch: Batch, before: tuple[Statement, ...], seen: Seen) -> None:
+    def __init__(self, batch: Batch, before: tuple[Statement, ...], seen: GtidTracker) -> None:
         self._batch = batch
         self._before = before
         self._seen = seen

@@ -22,7 +22,14 @@ from ..drivers.interface import (
 )
 from ..errors import LocusMySQLError
 from .members import AsyncMember, Role, SyncMember, brief
-from .topology import BRIEFLY_S, NoSecondary, NotAMember, NotASecondary, Topology, check_membership
+from .topology import (
+    BRIEFLY_S,
+    NoSecondary,
+    NotAMember,
+    NotASecondary,
+    Topology,
+    check_membership,
+)
 
 #: A secondary is asked again whether it is a working one with the first call after so long, in seconds.
 CHECK_EVERY_S = 5.0

@@ -13,6 +13,7 @@ from ..drivers.registry import find_driver
 from .at_fork import tell_at_fork
 from .bootstrap import DDLMode, ensure_schema
 from .counters import Counters, PoolState
+from .gtid_tracker import GtidTracker
 from .kills import Kills
 from .operation import Batch, Operation, Results, Undone
 from .pool import SyncPool
@@ -20,7 +21,6 @@ from .primary import PRIMARY
 from .retry import Retry, unexpected
 from .secondaries import Question, Secondaries
 from .secondary import SECONDARY
-from .seen import Seen
 from .topology import Topology
 from .transaction import ROLLBACK, is_transaction, to_return, to_send
 
@@ -153,7 +153,7 @@ class SyncEngine:
         return results
 
 
-def _carry_out(connection: SyncConnection, batch: Batch, retry: Retry, seen: Seen | None) -> Results:
+def _carry_out(connection: SyncConnection, batch: Batch, retry: Retry, seen: GtidTracker | None) -> Results:
     try:
         return to_return(batch, _execute(connection, to_send(batch), seen), fate_unknown=retry.fate_unknown)
     except ServerError:
@@ -165,7 +165,7 @@ def _carry_out(connection: SyncConnection, batch: Batch, retry: Retry, seen: See
         raise
 
 
-def _execute(connection: SyncConnection, statements: tuple[Statement, ...], seen: Seen | None) -> list[Result]:
+def _execute(connection: SyncConnection, statements: tuple[Statement, ...], seen: GtidTracker | None) -> list[Result]:
     """Send statements to the primary, and take note of what the answer shows if anybody wants to know."""
     if seen is None:
         return connection.execute(statements)

@@ -9,27 +9,49 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Self, cast
 
-from ..checkpoints.coding.delta import outline
-from ..checkpoints.coding.digests import EMPTY, Mark
-from ..checkpoints.querying import hits_of
-from ..checkpoints.records import checkpoint_info, decode_state_text
-from ..checkpoints.rows import as_sql_time, assemble_rows, aware
 from ..config import MySQLConfig
-from ..database.arguments import check_checkpoint_id, check_limit, check_text, check_thread_id, encode_metadata
-from ..database.matching import Containment
-from ..database.pairs import lookup_keys
-from ..database.words import parts_of
 from ..dialect import Statement
 from ..dialect.checkpoints.dialect import CheckpointDialect
-from ..dialect.checkpoints.looking import Place, Step
+from ..dialect.checkpoints.inspection import Place, Step
 from ..dialect.checkpoints.tables import Kind
 from ..drivers.interface import Row
 from ..engine.operation import Batch, Operation
 from ..errors import CorruptCheckpoint, InvalidInput, SchemaMismatch
+from ..families.checkpoints.coding.delta import outline
+from ..families.checkpoints.coding.digests import EMPTY, Mark
+from ..families.checkpoints.querying import hits_of
+from ..families.checkpoints.records import checkpoint_info, decode_state_text
+from ..families.checkpoints.rows import as_sql_time, assemble_rows, aware
+from ..runtime.arguments import (
+    check_checkpoint_id,
+    check_limit,
+    check_text,
+    check_thread_id,
+    encode_metadata,
+)
+from ..runtime.matching import Containment
+from ..runtime.metadata_index import lookup_keys
+from ..runtime.words import parts_of
 from .cursors import from_cursor, to_cursor
 from .measuring import statistics_of
-from .records import CheckpointRow, Hit, Page, StateView, Statistics, Tagged, ThreadRow, Turn
-from .sources import LATELY_CHECKPOINTS, LATELY_THREADS, PAGE_LIMIT, Made, Wanted, time_text
+from .records import (
+    CheckpointRow,
+    Hit,
+    Page,
+    StateView,
+    Statistics,
+    Tagged,
+    ThreadRow,
+    Turn,
+)
+from .sources import (
+    LATELY_CHECKPOINTS,
+    LATELY_THREADS,
+    PAGE_LIMIT,
+    Made,
+    Wanted,
+    time_text,
+)
 
 #: Threads that one page looks at, at most: by ids and times alone; where their newest metadata is read as well; and
 #: where all that they take is summed up.
@@ -119,7 +141,7 @@ class CheckpointThreads:
             if looked_at <= CANDIDATES:
                 return self._page(rows, wanted, rows[-1] if len(rows) == limit else None, walks=False)
         size = max(limit + 1, filters.step)
-        step = self.sql.looking.walk(self._tenant, place, size)
+        step = self.sql.inspection.walk(self._tenant, place, size)
         rows, end, looked_at = yield from self._look(step, filters, limit)
         if len(rows) < limit:
             last = end if looked_at == size else None
@@ -129,17 +151,17 @@ class CheckpointThreads:
 
     def _candidates(self, filters: _Filters, place: Place) -> Step | None:
         """The threads that an index gives for the filters; None if none serves."""
-        looking = self.sql.looking
+        inspection = self.sql.inspection
         if filters.pattern is not None and not filters.pattern.startswith(("*", "?")):
-            return looking.beginning(self._tenant, filters.pattern, place, CANDIDATES)
+            return inspection.beginning(self._tenant, filters.pattern, place, CANDIDATES)
         if filters.keys is not None:
-            return looking.having(self._tenant, filters.keys, place, CANDIDATES)
+            return inspection.having(self._tenant, filters.keys, place, CANDIDATES)
         return None
 
     def _look(self, step: Step, filters: _Filters, limit: int) -> Operation[tuple[list[Row], Row, int]]:
         """The first threads of a step that fit, newest first; the step's last; and at how many it looked."""
         (found,) = yield Batch.query(
-            self.sql.looking.threads(
+            self.sql.inspection.threads(
                 self._tenant,
                 step,
                 pattern=filters.pattern,
@@ -163,7 +185,7 @@ class CheckpointThreads:
 
     def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
         """See `ThreadSource.thread`. One round trip."""
-        these = self.sql.looking.these(self._tenant, [check_thread_id(thread_id)])
+        these = self.sql.inspection.these(self._tenant, [check_thread_id(thread_id)])
         rows, _, _ = yield from self._look(these, _Filters(), 1)
         return self._thread_row(rows[0]) if rows else None
 
@@ -174,7 +196,7 @@ class CheckpointThreads:
         check_thread_id(thread_id)
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         before = None if cursor is None else cast(int, from_cursor(cursor, int)[0])
-        (found,) = yield Batch.query(self.sql.looking.history(self._tenant, thread_id, before, _text(at), limit + 1))
+        (found,) = yield Batch.query(self.sql.inspection.history(self._tenant, thread_id, before, _text(at), limit + 1))
         items = [_checkpoint_row(thread_id, row[1:]) for row in found.rows[:limit]]
         more = len(found.rows) > limit
         return Page(items, to_cursor(cast(int, found.rows[limit - 1][0])) if more else None)
@@ -188,7 +210,7 @@ class CheckpointThreads:
             check_checkpoint_id(checkpoint_id)
         if namespace:
             return None
-        (found,) = yield Batch.query(self.sql.looking.state(self._tenant, thread_id, checkpoint_id, _text(at)))
+        (found,) = yield Batch.query(self.sql.inspection.state(self._tenant, thread_id, checkpoint_id, _text(at)))
         if not found.rows:
             return None
         return partial(_state_view, self.family, thread_id, found.rows)
@@ -197,7 +219,9 @@ class CheckpointThreads:
         """See `ThreadSource.turns`. One round trip, that brings the beginnings of rows."""
         check_thread_id(thread_id)
         limit = min(check_limit(limit), PAGE_LIMIT)
-        (found,) = yield Batch.query(self.sql.looking.beginnings(self._tenant, thread_id, HEAD_BYTES, _text(at), limit))
+        (found,) = yield Batch.query(
+            self.sql.inspection.beginnings(self._tenant, thread_id, HEAD_BYTES, _text(at), limit)
+        )
         return partial(_turns, found.rows[::-1])
 
     def search(self, query: str, limit: int) -> Operation[Made[list[Hit]]]:
@@ -209,7 +233,7 @@ class CheckpointThreads:
         if not texts or not limit:
             return list
         find = self.sql.queries.search(self._tenant, query, parts, limit * 4 + 20, HITS)
-        waiting = self.sql.looking.waiting(self._tenant, texts, WAITING_ROWS, limit)
+        waiting = self.sql.inspection.waiting(self._tenant, texts, WAITING_ROWS, limit)
         try:
             found, unindexed = yield Batch((find, waiting), atomic=False, feeds_no_save=True)
         except SchemaMismatch as error:
@@ -223,13 +247,13 @@ class CheckpointThreads:
         """See `ThreadSource.by_metadata`. One round trip; two for a pair that very many checkpoints have."""
         keys = _lookup_keys(key, value)
         limit = min(check_limit(limit), PAGE_LIMIT)
-        (found,) = yield Batch.query(self.sql.looking.tagged(self._tenant, keys, CANDIDATES + 1, limit))
+        (found,) = yield Batch.query(self.sql.inspection.tagged(self._tenant, keys, CANDIDATES + 1, limit))
         count = next(cast(int, row[4]) for row in found.rows if row[0] is None)
         rows = [row for row in found.rows if row[0] is not None]
         if count > CANDIDATES:
-            step = self.sql.looking.walk(self._tenant, Place(), LATELY_THREADS)
+            step = self.sql.inspection.walk(self._tenant, Place(), LATELY_THREADS)
             (found,) = yield Batch.query(
-                self.sql.looking.tagged_lately(self._tenant, keys, step, LATELY_CHECKPOINTS, limit)
+                self.sql.inspection.tagged_lately(self._tenant, keys, step, LATELY_CHECKPOINTS, limit)
             )
             rows = list(found.rows)
         rows.sort(key=lambda row: cast(datetime, row[3]), reverse=True)
@@ -245,13 +269,13 @@ class CheckpointThreads:
         """These threads, as far as they are there."""
         if not thread_ids:
             return []
-        these = self.sql.looking.these(self._tenant, thread_ids)
+        these = self.sql.inspection.these(self._tenant, thread_ids)
         rows, _, _ = yield from self._look(these, _Filters(), len(thread_ids))
         return [self._thread_row(row) for row in rows]
 
     def markers(self, thread_ids: Sequence[str]) -> Statement:
         """See `ThreadSource.markers`."""
-        return self.sql.looking.markers(self._tenant, thread_ids)
+        return self.sql.inspection.markers(self._tenant, thread_ids)
 
     def _thread_row(self, row: Row) -> ThreadRow:
         """Made from a row of the statement `threads`."""

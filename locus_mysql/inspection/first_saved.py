@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from ..checkpoints.coding.codec import Log
-from ..checkpoints.coding.digests import EMPTY, HashedLog, Mark
-from ..database.exact_json import encode_json
 from ..errors import InvalidInput
+from ..families.checkpoints.coding.codec import Log
+from ..families.checkpoints.coding.digests import EMPTY, HashedLog, Mark
+from ..runtime.exact_json import encode_json
 from .conversation import place_of_messages
 from .records import StateView, Turn
 

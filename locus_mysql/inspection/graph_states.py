@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import CorruptCheckpoint
-from ..versions.records import ChannelHistory, LoadedWrite
-from ..versions.values import Encoded, frame
+from ..families.graphs.records import ChannelHistory, LoadedWrite
+from ..families.graphs.values import Encoded, frame
 from .graph_values import pending, rebuilt
 from .msgpack import Items, Unreadable, array_header, read_items
-from .plain import plain
 from .records import CheckpointRow, PendingWrite, StateView, StoredList
+from .to_json import to_json
 
 #: Lists of more items are read in part, where a part is enough.
 LONG = 1_000
@@ -57,7 +57,7 @@ def view_of(read: GraphState) -> StateView:
             if isinstance(value, str):
                 state[name], damage = f"<damaged: {value}>", f"Channel {name!r:.100}: {value}"
             else:
-                state[name] = (_items(value) if read.partly else None) or plain(value)
+                state[name] = (_items(value) if read.partly else None) or to_json(value)
         state.update({name: rebuilt(history) for name, history in read.apart.items()})
     except CorruptCheckpoint as error:
         damage = str(error)

@@ -15,14 +15,14 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from ..checkpoints.coding.codec import Log
-from ..checkpoints.coding.digests import EMPTY, HashedLog, Mark
-from ..versions.chains import Inline, Stored
-from ..versions.values import Body, Encoded, Framed, frame
+from ..families.checkpoints.coding.codec import Log
+from ..families.checkpoints.coding.digests import EMPTY, HashedLog, Mark
+from ..families.graphs.chains import Inline, Stored
+from ..families.graphs.values import Body, Encoded, Framed, frame
 from .first_saved import hash_prefixes
 from .msgpack import Unreadable, array_header, item_ends, read_at
-from .plain import metadata_of
 from .records import Turn
+from .to_json import metadata_of
 
 #: The channel that has a conversation.
 MESSAGES = "messages"

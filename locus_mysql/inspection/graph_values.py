@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from ..versions.records import ChannelHistory, LoadedWrite
-from ..versions.saver import SURFACE as SAVER
+from ..families.graphs.records import ChannelHistory, LoadedWrite
+from ..families.graphs.saver import SURFACE as SAVER
 from .msgpack import TYPE
-from .plain import plain
 from .records import PendingWrite
+from .to_json import to_json
 
 #: Where LangGraph's metadata counts the steps since a channel that is stored as its writes was last stored whole.
 COUNTERS = "counters_since_delta_snapshot"
@@ -22,9 +22,9 @@ def rebuilt(history: ChannelHistory) -> Any:
     The graph's own function puts them together; it is code, and not at hand. Lists are joined, as nearly all such
     functions do: a message takes the place of the one of its id. Of anything else, all the parts are shown.
     """
-    value = None if history.seed is None else plain(history.seed)
+    value = None if history.seed is None else to_json(history.seed)
     ordered = [sorted(group, key=lambda one: (one.task_path, one.task_id, one.idx)) for group in history.writes]
-    writes = [plain(write.value) for group in ordered for write in group]
+    writes = [to_json(write.value) for group in ordered for write in group]
     if not isinstance(value, list | None) or not all(isinstance(write, list) for write in writes):
         return {TYPE: "DeltaChannel", "value": value, "writes": writes}
     joined: dict[Any, Any] = {}
@@ -50,7 +50,7 @@ def pending(writes: Sequence[LoadedWrite]) -> list[PendingWrite]:
 
 
 def _writes(write: LoadedWrite) -> list[PendingWrite]:
-    value = plain(write.value._replace(kind="json")) if write.value.kind == SAVER else plain(write.value)
+    value = to_json(write.value._replace(kind="json")) if write.value.kind == SAVER else to_json(write.value)
     if write.value.kind == SAVER and not write.channel and isinstance(value, list):  # all that a task wrote
         pairs = [pair for pair in value if isinstance(pair, list) and len(pair) == 2]
         return [PendingWrite(write.task_id, str(channel), written) for channel, written in pairs]

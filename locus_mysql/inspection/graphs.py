@@ -12,37 +12,36 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, cast
 
-from ..checkpoints.coding.digests import EMPTY
-from ..checkpoints.searchable import excerpt
 from ..config import MySQLConfig
-from ..database.arguments import check_limit, check_text, check_thread_id, encode_metadata
-from ..database.exact_json import queryable_json
-from ..database.matching import Containment
 from ..dialect import Statement
-from ..dialect.versions import VersionDialect
-from ..dialect.versions.looking import Asked, Place
-from ..dialect.versions.threads import LAG_S
+from ..dialect.graphs import VersionDialect
+from ..dialect.graphs.inspection import Asked, Place
+from ..dialect.graphs.threads import LAG_S
 from ..drivers.interface import Row
 from ..engine.operation import Batch, Operation, Outdated
 from ..errors import CorruptCheckpoint, InvalidInput, SetupError
-from ..memories.arguments import strings_of
-from ..versions import keys
-from ..versions.arguments import check_id
-from ..versions.loading import Loading, aware
-from ..versions.memory import VersionMemory
-from ..versions.payload import unpack
-from ..versions.places import text_checksum, version_place
-from ..versions.records import ChannelHistory, LoadedVersion
-from ..versions.saver import DEFAULT_NAMESPACE
-from ..versions.sealed import thread_checksum
-from ..versions.values import Encoded
+from ..families.checkpoints.coding.digests import EMPTY
+from ..families.checkpoints.searchable import excerpt
+from ..families.graphs import keys
+from ..families.graphs.arguments import check_id
+from ..families.graphs.loading import Loading, aware
+from ..families.graphs.payload import unpack
+from ..families.graphs.places import text_checksum, version_place
+from ..families.graphs.records import ChannelHistory, LoadedVersion
+from ..families.graphs.saver import DEFAULT_NAMESPACE
+from ..families.graphs.sealed import thread_checksum
+from ..families.graphs.values import Encoded
+from ..families.graphs.version_cache import VersionMemory
+from ..families.memories.arguments import strings_of
+from ..runtime.arguments import check_limit, check_text, check_thread_id, encode_metadata
+from ..runtime.exact_json import queryable_json
+from ..runtime.matching import Containment
 from .conversation import messages_of
 from .cursors import from_cursor, to_cursor
 from .first_saved import hash_prefixes
 from .graph_states import GraphState, view_of
 from .graph_turns import MESSAGES, Outline, log_of, mark_of_stored, turns_of
 from .graph_values import stored_as_writes
-from .plain import metadata_of
 from .records import (
     CheckpointRow,
     Day,
@@ -56,7 +55,15 @@ from .records import (
     ThreadRow,
     Turn,
 )
-from .sources import LATELY_CHECKPOINTS, LATELY_THREADS, PAGE_LIMIT, Made, Wanted, time_text
+from .sources import (
+    LATELY_CHECKPOINTS,
+    LATELY_THREADS,
+    PAGE_LIMIT,
+    Made,
+    Wanted,
+    time_text,
+)
+from .to_json import metadata_of
 
 #: Threads of which a filtered page looks at most at so many, so many at a time; the next page goes on behind them.
 LOOKED_AT, AT_ONCE = 2_000, 200
@@ -121,14 +128,14 @@ class GraphThreads:
         )
         end: Place | None = None
         if asked.pattern.startswith(("*", "?")) and asked.pattern != "*":  # no index helps: a bounded part is looked at
-            (found,) = yield Batch.query(self.sql.looking.end(self._tenant, asked, STEP))
+            (found,) = yield Batch.query(self.sql.inspection.end(self._tenant, asked, STEP))
             end = _place(found.rows[0]) if found.rows else None
         filtered = wanted.metadata is not None or wanted.min_bytes is not None
         looked_for = None if wanted.metadata is None else Containment(wanted.metadata[1])
         threads: list[ThreadRow] = []
         looked_at, size = 0, limit
         while True:
-            (page,) = yield Batch.query(self.sql.looking.threads(self._tenant, keys.ns_key(_ROOT), size, asked, end))
+            (page,) = yield Batch.query(self.sql.inspection.threads(self._tenant, keys.ns_key(_ROOT), size, asked, end))
             looked_at += len(page.rows)
             for row in page.rows:
                 asked = replace(asked, behind=(str(row[2]), cast(str, row[0])))
@@ -150,7 +157,7 @@ class GraphThreads:
     def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
         """See `ThreadSource.thread`. One round trip."""
         check_thread_id(thread_id)
-        (found,) = yield Batch.query(self.sql.looking.thread(self._tenant, keys.ns_key(_ROOT), thread_id))
+        (found,) = yield Batch.query(self.sql.inspection.thread(self._tenant, keys.ns_key(_ROOT), thread_id))
         return _thread(found.rows[0]) if found.rows else None
 
     def history(
@@ -161,7 +168,7 @@ class GraphThreads:
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         before = None if cursor is None else int(from_cursor(cursor, int)[0])
         until = None if at is None else time_text(at)
-        (found,) = yield Batch.query(self.sql.looking.history(self._tenant, thread_id, limit + 1, before, until))
+        (found,) = yield Batch.query(self.sql.inspection.history(self._tenant, thread_id, limit + 1, before, until))
         rows = found.rows
         items = [_checkpoint(row) for row in rows[:limit]]
         return Page(items, to_cursor(cast(int, rows[limit - 1][0])) if len(rows) > limit else None)
@@ -187,7 +194,7 @@ class GraphThreads:
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         until = None if at is None else time_text(at)
         (found,) = yield Batch.query(
-            self.sql.looking.outlines(self._tenant, thread_id, keys.ns_key(_ROOT), limit, until)
+            self.sql.inspection.outlines(self._tenant, thread_id, keys.ns_key(_ROOT), limit, until)
         )
         thread = thread_checksum(self._tenant, thread_id)
         outlines = [_outline(thread, row) for row in found.rows]
@@ -236,11 +243,11 @@ class GraphThreads:
         pair = queryable_json({key: value})
         if pair is None:  # no metadata that is searched holds it
             return []
-        looking, wanted = self.sql.looking, (LATELY_THREADS, LATELY_CHECKPOINTS)
+        inspection, wanted = self.sql.inspection, (LATELY_THREADS, LATELY_CHECKPOINTS)
         try:
-            (found,) = yield Batch.query(looking.by_metadata(self._tenant, *wanted, pair, limit))
+            (found,) = yield Batch.query(inspection.by_metadata(self._tenant, *wanted, pair, limit))
         except (Outdated, SetupError):  # errors 3141 and 3157: somebody changed metadata by hand
-            (found,) = yield Batch.query(looking.by_metadata(self._tenant, *wanted, None, LATELY_LIMIT))
+            (found,) = yield Batch.query(inspection.by_metadata(self._tenant, *wanted, None, LATELY_LIMIT))
         rows = ((cast(str, row[0]), _checkpoint(row)) for row in found.rows)
         looked_for = Containment(value)
         tagged = [
@@ -252,10 +259,10 @@ class GraphThreads:
 
     def statistics(self) -> Operation[Statistics]:
         """See `ThreadSource.statistics`: exact up to some thousand threads, else from a part of them."""
-        (found,) = yield Batch.query(self.sql.looking.count(self._tenant))
+        (found,) = yield Batch.query(self.sql.inspection.count(self._tenant))
         count = _count(found.rows[0][0])
         one_in = max(1, count // SAMPLE)
-        measuring = self.sql.looking.measure(self._tenant, one_in, LARGEST)
+        measuring = self.sql.inspection.measure(self._tenant, one_in, LARGEST)
         results = yield Batch(measuring, atomic=False, feeds_no_save=True)
         saved, begun, beside, largest = (result.rows for result in results)
         began = {str(day): _count(threads) for day, threads in begun}
@@ -273,7 +280,7 @@ class GraphThreads:
         ]
         ids = [cast(str, row[0]) for row in largest]
         if one_in > 1:
-            (found,) = yield Batch.query(self.sql.looking.busiest(self._tenant, LARGEST))
+            (found,) = yield Batch.query(self.sql.inspection.busiest(self._tenant, LARGEST))
             ids = list(dict.fromkeys([*ids, *(cast(str, row[0]) for row in found.rows)]))
         large = []
         for thread_id in ids:
@@ -296,7 +303,7 @@ class GraphThreads:
 
     def markers(self, thread_ids: Sequence[str]) -> Statement:
         """See `ThreadSource.markers`."""
-        return self.sql.looking.markers(self._tenant, thread_ids)
+        return self.sql.inspection.markers(self._tenant, thread_ids)
 
     def _read(
         self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None
@@ -312,7 +319,7 @@ class GraphThreads:
                 return read
         if namespace:
             return None
-        (newest,) = yield Batch.query(self.sql.looking.history(self._tenant, thread_id, 1))
+        (newest,) = yield Batch.query(self.sql.inspection.history(self._tenant, thread_id, 1))
         if not newest.rows:
             return None
         return (yield from self._read_in(thread_id, checkpoint_id, cast(str, newest.rows[0][1]), until))
@@ -321,7 +328,7 @@ class GraphThreads:
         self, thread_id: str, checkpoint_id: str | None, ns: str, until: str | None
     ) -> Operation[GraphState | None]:
         version_key = None if checkpoint_id is None else keys.version_key(ns, checkpoint_id)
-        chosen = self.sql.looking.checkpoint(self._tenant, thread_id, keys.ns_key(ns), version_key, until)
+        chosen = self.sql.inspection.checkpoint(self._tenant, thread_id, keys.ns_key(ns), version_key, until)
         (found,) = yield Batch.query(chosen)
         if not found.rows:
             return None

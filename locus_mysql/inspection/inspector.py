@@ -11,17 +11,17 @@ from typing import Any, Protocol, Self, TypeVar, Unpack
 from pydantic import SecretStr
 
 from ..config import Keywords, MySQLConfig
-from ..database.arguments import check_thread_id
-from ..database.aside import Aside
-from ..database.database import Database, share
-from ..database.driving import drive_awaited
 from ..dialect import Schema
 from ..dialect.schema import describe_all
 from ..engine.operation import Batch, Operation
 from ..errors import CorruptCheckpoint, InvalidInput, NotFound
-from ..memories.embedding import EmbedFunction, Texts, embed_awaited
-from ..memories.searching import Way
-from ..memories.vectors.scoring import Metric
+from ..families.memories.embedding import EmbedFunction, Texts, embed_awaited
+from ..families.memories.searching import Way
+from ..families.memories.vectors.scoring import Metric
+from ..runtime.arguments import check_thread_id
+from ..runtime.bounded_executor import BoundedExecutor
+from ..runtime.database import Database, share
+from ..runtime.generators import drive_awaited
 from .checkpoints import CheckpointThreads
 from .conversation import messages_of, part_of_conversation
 from .differing import difference
@@ -52,7 +52,7 @@ from .sources import Made, ThreadSource, Wanted
 T = TypeVar("T")
 
 #: Where differences are worked out.
-COMPARING = Aside("locus-mysql differences", threads=2)
+COMPARING = BoundedExecutor("locus-mysql differences", threads=2)
 
 
 class Inspector:

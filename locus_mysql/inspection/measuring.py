@@ -16,12 +16,12 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TypeAlias, cast
 
-from ..checkpoints.coding.delta import outline, whole_bytes
-from ..checkpoints.rows import as_sql_time, aware
 from ..dialect.checkpoints.dialect import CheckpointDialect
 from ..drivers.interface import Row
 from ..engine.operation import Batch, Operation
 from ..errors import CorruptCheckpoint
+from ..families.checkpoints.coding.delta import outline, whole_bytes
+from ..families.checkpoints.rows import as_sql_time, aware
 from .records import Day, LargeThread, Statistics, ThreadFamily, ThreadRow
 
 #: Threads in a sample, roughly; and at least, however many rows they have.

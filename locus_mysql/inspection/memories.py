@@ -8,27 +8,27 @@ from datetime import datetime
 from typing import Any, cast
 
 from ..config import MySQLConfig
-from ..database.arguments import check_limit
-from ..database.damage import readable
-from ..database.words import parts_of
 from ..dialect.memories.dialect import MemoryDialect
-from ..dialect.memories.looking import PREVIEW_CHARACTERS
+from ..dialect.memories.inspection import PREVIEW_CHARACTERS
 from ..dialect.memories.ranges import Range
 from ..drivers.interface import Row
 from ..engine.operation import Batch, Operation
 from ..errors import InvalidInput
-from ..memories.embedding import EmbedFunction, Procedure
-from ..memories.namespaces import encoded_key, path_of
-from ..memories.records import MemoryHit, MemoryItem, hit_of
-from ..memories.searching import Way
-from ..memories.store import MemoryProcedures
-from ..memories.vectors.scoring import Metric
-from ..versions.loading import aware
+from ..families.graphs.loading import aware
+from ..families.memories.embedding import EmbedFunction, Procedure
+from ..families.memories.namespaces import encoded_key, path_of
+from ..families.memories.records import MemoryHit, MemoryItem, hit_of
+from ..families.memories.searching import Way
+from ..families.memories.store import MemoryProcedures
+from ..families.memories.vectors.scoring import Metric
+from ..runtime.arguments import check_limit
+from ..runtime.damage import readable
+from ..runtime.words import parts_of
 from .cursors import from_cursor, to_cursor
 from .msgpack import told_bytes
-from .plain import finite, metadata_of
 from .records import ItemHit, ItemRow, ItemView, NamespaceRow, Page
 from .sources import PAGE_LIMIT
+from .to_json import finite, metadata_of
 
 
 class Memories:
@@ -64,7 +64,7 @@ class Memories:
         """Namespaces with items in them that begin with some labels, in their order. One round trip."""
         where = Range(path_of(prefix, empty=True, what="Prefix"))
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
-        (found,) = yield Batch.query(self._sql.looking.namespaces(self._tenant, where, _after(cursor), limit))
+        (found,) = yield Batch.query(self._sql.inspection.namespaces(self._tenant, where, _after(cursor), limit))
         rows = [
             NamespaceRow(_labels(path), int(cast(int, items)), int(cast(int, size)), aware(time))
             for path, items, size, time in found.rows
@@ -76,14 +76,14 @@ class Memories:
     ) -> Operation[Page[ItemRow]]:
         """Items of exactly one namespace, in the order of their keys. One round trip."""
         path, limit = path_of(namespace), min(check_limit(limit, least=1), PAGE_LIMIT)
-        (found,) = yield Batch.query(self._sql.looking.items(self._tenant, path, _after(cursor), limit))
+        (found,) = yield Batch.query(self._sql.inspection.items(self._tenant, path, _after(cursor), limit))
         return Page(
             [_item(row) for row in found.rows], _cursor(found.rows[-1][1]) if len(found.rows) == limit else None
         )
 
     def item(self, namespace: Sequence[str], key: str) -> Operation[ItemView | None]:
         """One item; None if there is none. One round trip; an item that expires is not refreshed."""
-        (found,) = yield Batch.of(self._sql.looking.item(self._tenant, path_of(namespace), encoded_key(key)))
+        (found,) = yield Batch.of(self._sql.inspection.item(self._tenant, path_of(namespace), encoded_key(key)))
         if not found.rows:
             return None
         value, metadata, embeddings, dims = found.rows[0][8:]
@@ -123,7 +123,7 @@ class Memories:
         if not parts:
             return []
         where = Range(path_of(prefix, empty=True, what="Namespace prefix"))
-        (found,) = yield Batch.query(self._sql.looking.pending(self._tenant, where, parts, limit))
+        (found,) = yield Batch.query(self._sql.inspection.pending(self._tenant, where, parts, limit))
         return list(readable(hit_of, found.rows))
 
 

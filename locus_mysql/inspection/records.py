@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
-from ..checkpoints.coding.digests import Mark
+from ..families.checkpoints.coding.digests import Mark
 
 T = TypeVar("T")
 

@@ -8,17 +8,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from ..config import MySQLConfig
-from ..database.arguments import check_limit, check_session_id, check_text
 from ..dialect.working.dialect import WorkingDialect
 from ..dialect.working.template import NOTE, TASK, VARIABLE, SessionKey
 from ..drivers.interface import Row
 from ..engine.operation import Batch, Operation
-from ..versions.loading import aware
+from ..families.graphs.loading import aware
+from ..runtime.arguments import check_limit, check_session_id, check_text
 from .cursors import from_cursor, to_cursor
 from .msgpack import told_bytes
-from .plain import finite
 from .records import Page, SessionRow, SessionView
 from .sources import PAGE_LIMIT
+from .to_json import finite
 
 #: Stamps are of the server's clock, in microseconds; one that was damaged breaks no list.
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -50,7 +50,7 @@ class Sessions:
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         after = "" if cursor is None else cast(str, from_cursor(cursor, str)[0])
         (found,) = yield Batch.query(
-            self._sql.looking.sessions(self._tenant, check_text(pattern, "Pattern"), after, limit)
+            self._sql.inspection.sessions(self._tenant, check_text(pattern, "Pattern"), after, limit)
         )
         rows = [_session(row) for row in found.rows]
         return Page(rows, to_cursor(rows[-1].session_id) if len(rows) == limit else None)
@@ -58,7 +58,7 @@ class Sessions:
     def session(self, session_id: str) -> Operation[SessionView | None]:
         """All that a session holds, as it is at one moment; None if there is none, or it has expired."""
         key = SessionKey(self._tenant, check_session_id(session_id))
-        one, entries, checkpoints = yield Batch(self._sql.looking.session(key))
+        one, entries, checkpoints = yield Batch(self._sql.inspection.session(key))
         if not one.rows:
             return None
         held: dict[int, dict[str, Any]] = {VARIABLE: {}, TASK: {}, NOTE: {}}

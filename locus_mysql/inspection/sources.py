@@ -7,11 +7,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from ..checkpoints.rows import as_sql_time
 from ..dialect import Schema, Statement
 from ..engine.operation import Operation
 from ..errors import InvalidInput
-from .records import CheckpointRow, Hit, Page, StateView, Statistics, Tagged, ThreadFamily, ThreadRow, Turn
+from ..families.checkpoints.rows import as_sql_time
+from .records import (
+    CheckpointRow,
+    Hit,
+    Page,
+    StateView,
+    Statistics,
+    Tagged,
+    ThreadFamily,
+    ThreadRow,
+    Turn,
+)
 
 T = TypeVar("T")
 

@@ -11,9 +11,9 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
 from ..config import Keywords, MySQLConfig
-from ..database.database import Database, share
 from ..errors import ConfigError
-from ..memories.embedding import EmbedFunction
+from ..families.memories.embedding import EmbedFunction
+from ..runtime.database import Database, share
 from .api.endpoints import api_endpoints
 from .api.openapi import openapi_endpoint
 from .authentication import by_header

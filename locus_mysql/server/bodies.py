@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 from starlette.requests import Request
 
-from ..database.aside import Aside
+from ..runtime.bounded_executor import BoundedExecutor
 from .limits import Limits
 from .problems import Problem, invalid
 
@@ -36,7 +36,7 @@ _WORDS = dict.fromkeys(("dict_type", "model_type"), "Input should be an object")
 LARGE_BYTES = 500_000
 
 #: Where it is done: in one thread, as two would wait for Python's lock in turn, and others for both.
-LARGE = Aside("locus-mysql bodies", threads=1)
+LARGE = BoundedExecutor("locus-mysql bodies", threads=1)
 
 #: How long what is left of a refused request is taken in, so that its client gets to read why, in seconds.
 DRAIN_S = 2.0

@@ -35,9 +35,9 @@ from .hosts import Hosts
 from .limits import Limits
 from .problems import Problem, not_found, problem_of, try_later
 from .processes import Processes
+from .quotas import Places, Quota, Quotas
 from .routing import Endpoint, Router, segments_of
 from .sending import PIECE_BYTES, in_pieces, send_and_close
-from .shares import Places, Share, Shares
 
 #: What was answered: INFO, with the template of the path. Something went wrong inside, or what is stored is damaged:
 #: ERROR, without what either holds.
@@ -90,8 +90,8 @@ class Dispatcher:
         self.routers = list(routers)
         self.limits = limits
         self.hosts = hosts
-        self.requests = Shares(limits.requests)
-        self.bytes = Shares(limits.bodies_bytes)
+        self.requests = Quotas(limits.requests)
+        self.bytes = Quotas(limits.bodies_bytes)
         self.connections = Places(connections)
         #: Where requests that may take long are carried out; None: in this process.
         self.processes: Processes | None = None
@@ -107,7 +107,7 @@ class Dispatcher:
         request.state.endpoint = None
         request.state.caller = None
         request.state.body_ended = not has_body(request)
-        request.state.answered = Share()
+        request.state.answered = Quota()
         try:
             response = await self._answer(request, request_id)
         except ClientGone:
@@ -149,13 +149,13 @@ class Dispatcher:
             return router.explain(request, problem, request_id)
 
     async def _carry_out(self, request: Request, router: Router, endpoint: Endpoint) -> Response:
-        share = Share()
+        share = Quota()
         if endpoint.access != "open":
             request.state.caller = caller = router.authenticate(request)
-            share = Share(caller.tenant)
+            share = Quota(caller.tenant)
             if endpoint.access == "write" and not caller.may_write:
                 raise Problem(403, "read_only", "This token may read, but not write.")
-        request.state.answered = Share(share.tenant)
+        request.state.answered = Quota(share.tenant)
         try:
             self._parse_query(request, endpoint)
             body = await self._read(request, endpoint, share)
@@ -195,7 +195,7 @@ class Dispatcher:
         elif query and endpoint.body != "form":
             raise Problem(400, "invalid_input", "There is no query here.")
 
-    async def _read(self, request: Request, endpoint: Endpoint, share: Share) -> bytes:
+    async def _read(self, request: Request, endpoint: Endpoint, share: Quota) -> bytes:
         """The body of a request; a place for it is taken before it comes, as far as its size is known."""
         if endpoint.body is None:
             check_no_body(request)
@@ -293,7 +293,7 @@ async def _while_wanted(request: Request, endpoint: Endpoint) -> AsyncIterator[N
         ClientGone: It has left.
     """
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    looking: list[asyncio.Task[None]] = []
+    inspection: list[asyncio.Task[None]] = []
     gone = False
 
     async def look() -> None:
@@ -308,7 +308,7 @@ async def _while_wanted(request: Request, endpoint: Endpoint) -> AsyncIterator[N
             task.cancel()
 
     def begin() -> None:
-        looking.append(loop.create_task(look()))
+        inspection.append(loop.create_task(look()))
 
     timer = None
     if endpoint.access != "write" and request.state.body_ended:
@@ -322,7 +322,7 @@ async def _while_wanted(request: Request, endpoint: Endpoint) -> AsyncIterator[N
     finally:
         if timer is not None:
             timer.cancel()
-        for one in looking:
+        for one in inspection:
             one.cancel()
 
 

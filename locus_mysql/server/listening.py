@@ -13,9 +13,9 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from .dispatching import HEADERS, REQUESTS, SENDS_NO_MORE
-from .gathering import Gathering
 from .limits import Limits
 from .problems import Problem, explained, try_later
+from .write_coalescing import Gathering
 
 _MALFORMED = Problem(400, "malformed_request", "This is not HTTP/1.1 as RFC 9112 has it, or not all of it.")
 _TOO_SLOW = Problem(408, "request_too_slow", "The request's line and headers did not arrive in time.")

@@ -22,8 +22,8 @@ from starlette.responses import Response
 from .fork_server import ForkServer
 from .frames import Ended, receive, receive_header, send
 from .problems import Problem, try_later
+from .quotas import Places
 from .request_process import END_S, header_of
-from .shares import Places
 
 #: A request process was killed, or could not be begun: WARNING.
 PROCESSES = logging.getLogger("locus_mysql.service")

@@ -20,16 +20,16 @@ from typing import Any, cast
 import uvicorn
 from starlette.applications import Starlette
 
-from ..checkpoints.store import StoreOperations
 from ..errors import ConfigError, LocusMySQLError, SetupError
+from ..families.checkpoints.store import StoreOperations
 from .application import Application
+from .change_poller import PATIENCE_S
 from .fork_server import ForkServer
 from .hosts import is_loopback
 from .limits import Limits
 from .listening import connections_under
 from .pages.rendering import compile_templates
 from .processes import PROCESSES, Processes
-from .pulse import PATIENCE_S
 from .request_process import work
 from .services import Services
 

@@ -8,13 +8,13 @@ from typing import cast
 from starlette.requests import Request
 
 from ..config import MySQLConfig, StoreKeywords, StoreOptions
-from ..database.database import Database
+from ..families.memories.embedding import EmbedFunction
+from ..families.memories.store import MemoryStore
+from ..families.working.memory import WorkingMemory
 from ..inspection.inspector import Inspector
 from ..integrations.locus.dicts import AgentDictOperations, AgentDicts
-from ..memories.embedding import EmbedFunction
-from ..memories.store import MemoryStore
-from ..working.memory import WorkingMemory
-from .pulse import Pulse
+from ..runtime.database import Database
+from .change_poller import ChangePoller
 
 
 class Services:
@@ -51,7 +51,7 @@ class Services:
         self.stopping = asyncio.Event()
         #: Families whose tables are known to be there.
         self.families: set[str] = set()
-        self.pulse = Pulse(database)
+        self.pulse = ChangePoller(database)
         self._agents = AgentDictOperations(config)
         self._agents.count_in(database.counters)
         #: By tenant; there are no more of them than tokens.

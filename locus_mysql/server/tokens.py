@@ -25,9 +25,9 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from ..database.arguments import check_tenant
-from ..database.regular_files import read_regular
 from ..errors import ConfigError
+from ..runtime.arguments import check_tenant
+from ..runtime.regular_files import read_regular
 from .callers import Caller
 
 #: The file of tokens was read anew: INFO. It lists none any more: WARNING. It cannot be read, and the tokens that were

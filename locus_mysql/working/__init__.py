@@ -1,32 +1,32 @@
-"""Working memory: what an agent has in hand while it works. The public names; each is imported when first used."""
+"""The public names of working memory; each is imported when first used."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .calls import Limits
-    from .memory import SyncWorkingMemory, WorkingMemory
-    from .records import CheckpointInfo, SessionStats, TaskState
-    from .storages.fallback import FallbackStorage
-    from .storages.in_memory import InMemoryStorage
-    from .storages.interface import Storage
-    from .storages.mysql import MySQLStorage
-    from .storages.redis import RedisStorage
-    from .values import MISSING
+    from ..families.working.calls import Limits
+    from ..families.working.memory import SyncWorkingMemory, WorkingMemory
+    from ..families.working.records import CheckpointInfo, SessionStats, TaskState
+    from ..families.working.storages.fallback import FallbackStorage
+    from ..families.working.storages.in_memory import InMemoryStorage
+    from ..families.working.storages.interface import Storage
+    from ..families.working.storages.mysql import MySQLStorage
+    from ..families.working.storages.redis import RedisStorage
+    from ..families.working.values import MISSING
 
 _HOMES = {
-    "MISSING": ".values",
-    "CheckpointInfo": ".records",
-    "FallbackStorage": ".storages.fallback",
-    "InMemoryStorage": ".storages.in_memory",
-    "Limits": ".calls",
-    "MySQLStorage": ".storages.mysql",
-    "RedisStorage": ".storages.redis",
-    "SessionStats": ".records",
-    "Storage": ".storages.interface",
-    "SyncWorkingMemory": ".memory",
-    "TaskState": ".records",
-    "WorkingMemory": ".memory",
+    "MISSING": "..families.working.values",
+    "CheckpointInfo": "..families.working.records",
+    "FallbackStorage": "..families.working.storages.fallback",
+    "InMemoryStorage": "..families.working.storages.in_memory",
+    "Limits": "..families.working.calls",
+    "MySQLStorage": "..families.working.storages.mysql",
+    "RedisStorage": "..families.working.storages.redis",
+    "SessionStats": "..families.working.records",
+    "Storage": "..families.working.storages.interface",
+    "SyncWorkingMemory": "..families.working.memory",
+    "TaskState": "..families.working.records",
+    "WorkingMemory": "..families.working.memory",
 }
 
 __all__ = [

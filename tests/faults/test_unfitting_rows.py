@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from locus_mysql import MySQLConfig, SyncCheckpointStore, SyncMySQLCheckpointSaver, SyncWorkingMemory
+from locus_mysql import (
+    MySQLConfig,
+    SyncCheckpointStore,
+    SyncMySQLCheckpointSaver,
+    SyncWorkingMemory,
+)
 from locus_mysql.errors import LocusMySQLError
 from locus_mysql.integrations.langgraph import MySQLSaver, MySQLStore
 from locus_mysql.integrations.memu import MemuDatabase
@@ -15,7 +20,7 @@ from locus_mysql.memory import HashingEmbedder
 
 from ..integration.conftest import MakeConfig
 from ..integration.drivers_under_test import SYNC_DRIVERS
-from ..integration.memu.conftest import UserModel
+from ..integration.integrations.memu.conftest import UserModel
 from ..integration.proxy import WireProxy
 from ..unit.drivers.answers import BIGINT, BINARY, TEXT, Rows, encoded
 

@@ -12,12 +12,17 @@ import pymysql
 import pytest
 
 from ci.local_server import LocalServer
-from locus_mysql import CheckpointStore, MySQLBackend, SyncCheckpointStore, SyncMySQLBackend
-from locus_mysql.checkpoints import cleaning
+from locus_mysql import (
+    CheckpointStore,
+    MySQLBackend,
+    SyncCheckpointStore,
+    SyncMySQLBackend,
+)
 from locus_mysql.config import MySQLConfig
-from locus_mysql.memories import writing
-from locus_mysql.versions import saving
-from locus_mysql.working import operations
+from locus_mysql.families.checkpoints import maintenance as cleaning
+from locus_mysql.families.graphs import saving
+from locus_mysql.families.memories import writing
+from locus_mysql.families.working import operations
 
 from ..either_side import AnyStore
 from ..thoroughness import FULL
@@ -119,15 +124,15 @@ def proxy(server_dsn: str) -> Iterator[WireProxy]:
 @pytest.fixture
 def no_housekeeping(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests that count: what one save in 32 does for others, by chance, is another round trip."""
-    monkeypatch.setattr(cleaning, "its_turn", lambda one_in: False)
-    monkeypatch.setattr(operations, "its_turn", lambda one_in: False)
+    monkeypatch.setattr(cleaning, "one_in", lambda one_in: False)
+    monkeypatch.setattr(operations, "one_in", lambda one_in: False)
 
 
 @pytest.fixture(autouse=True)
 def no_housekeeping_of_memories(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of long-term memories and graphs, none that a test does not ask for: many of them count or look at rows."""
-    monkeypatch.setattr(writing, "its_turn", lambda one_in: False)
-    monkeypatch.setattr(saving, "its_turn", lambda one_in: False)
+    monkeypatch.setattr(writing, "one_in", lambda one_in: False)
+    monkeypatch.setattr(saving, "one_in", lambda one_in: False)
 
 
 # Stores of every driver and side, and a server that a test may restart, lock and misconfigure.

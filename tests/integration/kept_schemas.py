@@ -10,7 +10,7 @@ from typing import Any
 import pymysql
 
 from locus_mysql import MySQLConfig
-from locus_mysql.commands.tables import schemas
+from locus_mysql.cli.tables import schemas
 
 from .connecting import connect
 

@@ -10,8 +10,8 @@ DEADLINE_S = 240.0
 #: Runs a command, and kills its process at the n-th call of a function, half of whose work is done.
 _KILLED = """
 import os, signal, sys
-from locus_mysql.commands import line_reader, line_writer, part_file
-from locus_mysql.commands.main import main
+from locus_mysql.cli import line_reader, line_writer, part_file
+from locus_mysql.cli.main import main
 what, at, items, *arguments = sys.argv[1:]
 calls = 0
 

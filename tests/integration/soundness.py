@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from locus_mysql.checkpoints.coding.delta import StoredRow, assemble
-from locus_mysql.database.exact_json import decode_json
-from locus_mysql.dialect.versions.rows import OWN_PARTS
+from locus_mysql.dialect.graphs.rows import OWN_PARTS
+from locus_mysql.families.checkpoints.coding.delta import StoredRow, assemble
+from locus_mysql.runtime.exact_json import decode_json
 
 
 @dataclass(frozen=True)

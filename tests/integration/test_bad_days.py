@@ -184,10 +184,10 @@ async def test_many_tasks_share_a_small_pool(
                 assert await store.load(f"thread {task}") == state_of(task + turn)
 
         stop = asyncio.Event()
-        looking = asyncio.create_task(look(stop))
+        inspection = asyncio.create_task(look(stop))
         await asyncio.gather(*(work(task) for task in range(32)))
         stop.set()
-        await looking
+        await inspection
         assert await store.count() == 32
     assert 2 <= most <= 4
 

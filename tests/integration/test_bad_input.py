@@ -15,7 +15,13 @@ from ci.local_server import LocalServer
 from locus_mysql import MySQLCheckpointer, SyncMySQLCheckpointer
 from locus_mysql.errors import InvalidInput, LocusMySQLError, StateTooLarge
 
-from .conftest import ONE_OF_EACH, SMALL_PACKET_BYTES, AnyStore, MakeConfig, OpenStore
+from .conftest import (
+    ONE_OF_EACH,
+    SMALL_PACKET_BYTES,
+    AnyStore,
+    MakeConfig,
+    OpenStore,
+)
 
 pytestmark = [pytest.mark.kept_tables("agents", "current", "dicts"), pytest.mark.slow]
 

@@ -15,14 +15,14 @@ import pytest
 
 from examples import __main__ as examples
 from examples.agents import story
-from locus_mysql.checkpoints.operations import CheckpointOperations
 from locus_mysql.config import MySQLConfig
 from locus_mysql.errors import Unavailable
+from locus_mysql.families.checkpoints.operations import CheckpointOperations
 from tests.thoroughness import FULL
 
+from .cli.test_main import dsn_of
 from .conftest import MakeConfig
 from .drivers_under_test import ASYNC_DRIVERS
-from .test_cli import dsn_of
 
 RunSql = Callable[..., tuple[Any, ...]]
 DEADLINE_S = 180.0

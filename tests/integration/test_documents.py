@@ -25,12 +25,12 @@ from opentelemetry.util._once import Once
 
 import locus_mysql
 from locus_mysql import MySQLConfig
-from locus_mysql.database import spans
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
 from locus_mysql.integrations.memu import MemuDatabase
 from locus_mysql.memory import HashingEmbedder
+from locus_mysql.runtime import spans
 
-from .langgraph.graphs import chat
+from .integrations.langgraph.graphs import chat
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from locus_mysql.commands import main as cli
-from locus_mysql.commands.main import COMMANDS
+from locus_mysql.cli import main as cli
+from locus_mysql.cli.main import COMMANDS
 
 from .conftest import MakeConfig
 

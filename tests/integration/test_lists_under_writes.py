@@ -13,20 +13,26 @@ from langgraph.checkpoint.memory import InMemorySaver
 from locus.core.state import AgentState
 from locus.memory.backends import MemoryCheckpointer
 
-from locus_mysql import MySQLCheckpointer, MySQLConfig, SyncCheckpointStore, SyncMemoryStore, copy_threads
-from locus_mysql.database.database import Database
+from locus_mysql import (
+    MySQLCheckpointer,
+    MySQLConfig,
+    SyncCheckpointStore,
+    SyncMemoryStore,
+    copy_threads,
+)
 from locus_mysql.dialect.memories.ranges import Range
 from locus_mysql.engine.operation import Operation
+from locus_mysql.families.memories.exporting import ItemSource
 from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.langgraph import MySQLSaver, copy_checkpoints
 from locus_mysql.integrations.memu import MemuDatabase, copy_database
-from locus_mysql.memories.exporting import ItemSource
+from locus_mysql.runtime.database import Database
 from locus_mysql.working import SyncWorkingMemory
 
 from .conftest import ONE_OF_EACH, MakeConfig, OpenStore
-from .langgraph.conftest import OpenSaver, open_saver  # noqa: F401 - a fixture
-from .langgraph.test_contract import checkpoint
-from .memu.conftest import UserModel
+from .integrations.langgraph.conftest import OpenSaver, open_saver  # noqa: F401 - a fixture
+from .integrations.langgraph.test_contract import checkpoint
+from .integrations.memu.conftest import UserModel
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,8 @@ from locus_mysql import SyncWorkingMemory
 from locus_mysql.integrations.memu import MemuDatabase
 
 from .conftest import ONE_OF_EACH, MakeConfig, OpenStore
+from .integrations.memu.conftest import UserModel
 from .lost_tail import Moment, Tables
-from .memu.conftest import UserModel
 
 pytestmark = pytest.mark.slow
 

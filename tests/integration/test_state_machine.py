@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from locus_mysql import MySQLConfig, SyncCheckpointStore
-from locus_mysql.checkpoints.coding.codec import encode
-from locus_mysql.checkpoints.new import Encoded, NewCheckpoint
-from locus_mysql.checkpoints.searchable import text_of_plain
 from locus_mysql.errors import ThreadExists
+from locus_mysql.families.checkpoints.coding.codec import encode
+from locus_mysql.families.checkpoints.new import Encoded, NewCheckpoint
+from locus_mysql.families.checkpoints.searchable import text_of_plain
 
 from .connecting import connect
 from .proxy import WireProxy

@@ -7,20 +7,25 @@ from typing import Any
 
 import pytest
 
-from locus_mysql import MySQLConfig, SyncCheckpointStore, SyncMemoryStore, SyncMySQLBackend
-from locus_mysql.database.database import Database
+from locus_mysql import (
+    MySQLConfig,
+    SyncCheckpointStore,
+    SyncMemoryStore,
+    SyncMySQLBackend,
+)
 from locus_mysql.errors import LocusMySQLError, UsageError
+from locus_mysql.families.graphs.saver import SyncMySQLCheckpointSaver
 from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.langgraph import MySQLSaver, MySQLStore
 from locus_mysql.integrations.memu import MemuDatabase
 from locus_mysql.memory import HashingEmbedder
-from locus_mysql.versions.saver import SyncMySQLCheckpointSaver
+from locus_mysql.runtime.database import Database
 from locus_mysql.working import SyncWorkingMemory
 
 from .conftest import MakeConfig
-from .langgraph.test_contract import checkpoint
-from .langgraph.test_odd_threads import nested
-from .memu.conftest import UserModel
+from .integrations.langgraph.test_contract import checkpoint
+from .integrations.langgraph.test_odd_threads import nested
+from .integrations.memu.conftest import UserModel
 
 pytestmark = pytest.mark.slow
 

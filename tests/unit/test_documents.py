@@ -16,10 +16,10 @@ from pydantic import SecretStr
 
 import locus_mysql
 from locus_mysql import errors
-from locus_mysql.commands.main import _parser, main
+from locus_mysql.cli.main import _parser, main
 from locus_mysql.config import MySQLConfig
-from locus_mysql.database.stats import Stats
-from locus_mysql.database.stores import AsyncStore
+from locus_mysql.runtime.stats import Stats
+from locus_mysql.runtime.stores import AsyncStore
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = tuple(sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")))

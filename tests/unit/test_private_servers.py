@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 from ci import private_servers
-from ci.private_servers import Account, Greeting, ServerMissing, free_port, greets, home_for, running
+from ci.private_servers import (
+    Account,
+    Greeting,
+    ServerMissing,
+    free_port,
+    greets,
+    home_for,
+    running,
+)
 
 # Listens at the port it is given and answers every client with its own process id.
 ANSWERS = """\

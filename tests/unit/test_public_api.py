@@ -44,7 +44,7 @@ def test_no_public_name_but_those_of_locus_imports_a_library_or_framework() -> N
         "locus_mysql.CheckpointStore, locus_mysql.MySQLConfig()\n"
         "print(json.dumps(sorted(sys.modules)))"
     )
-    assert "locus_mysql.checkpoints.store" in loaded
+    assert "locus_mysql.families.checkpoints.store" in loaded
     assert [name for name in loaded if name.split(".")[0] in FOREIGN] == []
 
 

@@ -6,14 +6,14 @@ from functools import cached_property
 from typing import Literal
 
 from ..dialect import Dialect
+from .inspection import InspectionStatements
+from .ledger import LedgerStatements
 from .loading import LoadingStatements
-from .looking import LookingStatements
 from .maintenance import MaintenanceStatements
 from .measuring import MeasuringStatements
 from .moving import MovingStatements
 from .queries import QueryStatements
 from .saving import CheckpointStatements
-from .settled import SettledStatements
 from .tables import Kind, checkpoint_schema, table_names
 from .threads import ThreadStatements
 from .turns import TurnStatements
@@ -61,9 +61,9 @@ class CheckpointDialect(Dialect):
         return QueryStatements(self._tables)
 
     @cached_property
-    def looking(self) -> LookingStatements:
+    def inspection(self) -> InspectionStatements:
         """Pages of threads, histories and states, for inspection."""
-        return LookingStatements(self._tables)
+        return InspectionStatements(self._tables)
 
     @cached_property
     def measuring(self) -> MeasuringStatements:
@@ -81,9 +81,9 @@ class CheckpointDialect(Dialect):
         return MovingStatements(self._tables)
 
     @cached_property
-    def settled(self) -> SettledStatements:
+    def ledger(self) -> LedgerStatements:
         """Recognising operations that were carried out though their answer was lost."""
-        return SettledStatements(self._tables)
+        return LedgerStatements(self._tables)
 
     @cached_property
     def turns(self) -> TurnStatements:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..statement import Statement
 from ..template import Statements
-from .looking import LIVE_THREAD, SIZE
+from .inspection import LIVE_THREAD, SIZE
 
 # Relies on the index recent, of which all of the tenant's part is read, and nothing else.
 COUNT = """

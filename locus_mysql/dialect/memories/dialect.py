@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Literal
 
 from ..dialect import Dialect
-from .care import CareStatements
-from .looking import LookingStatements
+from .inspection import InspectionStatements
+from .maintenance import CareStatements
 from .moving import MovingStatements
 from .reading import ReadingStatements
 from .tables import memory_schema, table_names
@@ -60,6 +60,6 @@ class MemoryDialect(Dialect):
         return CareStatements(self._tables)
 
     @cached_property
-    def looking(self) -> LookingStatements:
+    def inspection(self) -> InspectionStatements:
         """Looking inside."""
-        return LookingStatements(self._tables)
+        return InspectionStatements(self._tables)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 
 from ..dialect import Dialect
-from .care import CareStatements
 from .checkpoints import CheckpointStatements
 from .entries import EntryStatements
-from .looking import LookingStatements
+from .inspection import InspectionStatements
+from .maintenance import CareStatements
 from .sessions import SessionStatements
 from .tables import table_names, working_schema
 
@@ -44,6 +44,6 @@ class WorkingDialect(Dialect):
         return CareStatements(self._tables)
 
     @cached_property
-    def looking(self) -> LookingStatements:
+    def inspection(self) -> InspectionStatements:
         """Looking inside."""
-        return LookingStatements(self._tables)
+        return InspectionStatements(self._tables)

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from ..like import like
 from ..statement import Param, Statement
 from .sessions import Allowed
-from .template import MANY, TASK, VARIABLE, Named, SessionKey, WorkingStatements, named
+from .template import (
+    MANY,
+    TASK,
+    VARIABLE,
+    Named,
+    SessionKey,
+    WorkingStatements,
+    named,
+)
 
 #: At most this many rows are written by one statement.
 ROWS_PER_STATEMENT = 100

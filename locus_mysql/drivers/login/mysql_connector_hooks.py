@@ -18,7 +18,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from .plain_login import CACHING_SHA2, FULL_LOGIN, REQUEST_PUBLIC_KEY, encrypt_password
+from .plain_login import (
+    CACHING_SHA2,
+    FULL_LOGIN,
+    REQUEST_PUBLIC_KEY,
+    encrypt_password,
+)
 
 #: If this were agreed, each query would have to begin with its attributes; `commands.query` sends none.
 _QUERY_ATTRIBUTES = 1 << 27

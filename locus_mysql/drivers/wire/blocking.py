@@ -17,7 +17,7 @@ from . import session
 from .adapter import GOODBYE_S, Adapter, as_loss
 from .commands import PING, QUIT, Command, query
 from .deadlines import BoundedSocket
-from .inbox import Inbox
+from .receive_buffer import ReceiveBuffer
 from .results import ResultReader, unasked
 from .sockets import guard_at_fork, shut, unread_check
 
@@ -31,7 +31,7 @@ class SyncAdapter(Adapter):
     #: When connecting and setting the session up must be done, by the monotonic clock.
     connected_by: float
     _sock: BoundedSocket
-    _inbox: Inbox
+    _inbox: ReceiveBuffer
     _unread: Callable[[], object]
 
     @classmethod
@@ -55,7 +55,7 @@ class SyncAdapter(Adapter):
                 connection.log_in()
                 guard_at_fork(connection)
                 connection._sock = connection.socket()
-                connection._inbox = Inbox()
+                connection._inbox = ReceiveBuffer()
                 connection._unread = unread_check(connection._sock)
                 results = connection._send_each(connection.packets(session.SETUP), connected_by)
                 connection.check_results(session.SETUP, results)

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..interface import ReadLimitReached, Result, Traffic
 from .commands import Command
-from .inbox import Inbox
+from .receive_buffer import ReceiveBuffer
 from .results import ResultReader, unasked
 
 #: Over TLS, asyncio does not tell when a command was sent. One of up to so many bytes is taken to be sent at once; a
@@ -55,7 +55,7 @@ class Conversation(asyncio.BufferedProtocol):
         self._reader: ResultReader | None = None
         self._answered: asyncio.Future[None] | None = None
         self._lost = ""
-        self._inbox = Inbox()
+        self._inbox = ReceiveBuffer()
         transport.set_protocol(self)
         transport.set_write_buffer_limits(high=1, low=0)  # so that we are told as soon as everything has been sent
 

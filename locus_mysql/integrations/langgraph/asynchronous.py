@@ -20,9 +20,9 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
-from ...database.database import Database, share
 from ...engine.operation import Operation
-from ...versions.surface import AsyncVersions, nothing
+from ...families.graphs.surface import AsyncVersions, nothing
+from ...runtime.database import Database, share
 from .errors import LoopUnavailable
 from .operations import GraphOperations, Listing
 from .versioning import next_version

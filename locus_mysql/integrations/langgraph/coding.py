@@ -25,11 +25,11 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import TASKS, _DeltaSnapshot
 
-from ...database.exact_json import check_json_object, decode_json, encode_json, queryable_json
-from ...database.matching import contains
 from ...errors import CorruptCheckpoint, InvalidInput, LocusMySQLError
-from ...versions.records import Base, LoadedVersion, LoadedWrite, NewValue, NewVersion
-from ...versions.values import Encoded, Grown
+from ...families.graphs.records import Base, LoadedVersion, LoadedWrite, NewValue, NewVersion
+from ...families.graphs.values import Encoded, Grown
+from ...runtime.exact_json import check_json_object, decode_json, encode_json, queryable_json
+from ...runtime.matching import contains
 from .messages import load
 
 #: Who encoded a checkpoint.

@@ -20,10 +20,10 @@ from ...dialect import Statement
 from ...engine.asynchronous import AsyncEngine
 from ...engine.operation import Batch, Operation
 from ...errors import SchemaMismatch
-from ...versions import keys
-from ...versions.operations import VersionOperations
-from ...versions.records import Base, LoadedVersion, LoadedWrite, NewValue, NewVersion
-from ...versions.values import Encoded
+from ...families.graphs import keys
+from ...families.graphs.operations import VersionOperations
+from ...families.graphs.records import Base, LoadedVersion, LoadedWrite, NewValue, NewVersion
+from ...families.graphs.values import Encoded
 from ..counting import counted
 from .coding import SURFACE, encode_head, needs_of
 

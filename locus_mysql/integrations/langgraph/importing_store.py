@@ -14,20 +14,20 @@ from datetime import datetime
 from typing import cast
 
 from ...config import MySQLConfig
-from ...database.database import Database
-from ...database.exporting import Tally
 from ...dialect import Statement
 from ...dialect.memories.moving import KeptRow
 from ...drivers.interface import Row
 from ...engine.asynchronous import AsyncEngine
 from ...engine.operation import Batch, Operation
 from ...errors import InvalidInput, SchemaMismatch
-from ...memories.arguments import encode_value
-from ...memories.lines import default_text
-from ...memories.moving import KeptItem, time_text
-from ...memories.namespaces import encoded_key, path_of
-from ...memories.restoring import write_whole
-from ...memories.store import MemoryProcedures
+from ...families.memories.arguments import encode_value
+from ...families.memories.lines import default_text
+from ...families.memories.moving import KeptItem, time_text
+from ...families.memories.namespaces import encoded_key, path_of
+from ...families.memories.restoring import write_whole
+from ...families.memories.store import MemoryProcedures
+from ...runtime.database import Database
+from ...runtime.exporting import Tally
 from ..counting import counted
 
 #: Items that are read and written at a time.

@@ -19,8 +19,8 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import EXT_PYDANTIC_V2, JsonPlusSerializer
 
-from ...database.recent import Recent
-from ...versions.values import Encoded, Grown
+from ...families.graphs.values import Encoded, Grown
+from ...runtime.recent import Recent
 
 #: The classes that are made and compared here, by module and name as bytes tell them; subclasses are not.
 MESSAGES = {(one.__module__, one.__name__): one for one in (AIMessage, HumanMessage, SystemMessage, ToolMessage)}

@@ -18,15 +18,22 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from ...config import MySQLConfig
-from ...database.arguments import check_thread_id
 from ...engine.operation import Operation, Outdated
 from ...errors import CorruptCheckpoint, InvalidInput, SetupError
-from ...versions import keys
-from ...versions.arguments import check_id
-from ...versions.records import LoadedVersion
-from ...versions.surface import VersionsOfTenants
-from ...versions.values import Encoded, Grown
-from .coding import checkpoint_tuple, filter_text, fits, new_version, new_writes, pending_writes
+from ...families.graphs import keys
+from ...families.graphs.arguments import check_id
+from ...families.graphs.records import LoadedVersion
+from ...families.graphs.surface import VersionsOfTenants
+from ...families.graphs.values import Encoded, Grown
+from ...runtime.arguments import check_thread_id
+from .coding import (
+    checkpoint_tuple,
+    filter_text,
+    fits,
+    new_version,
+    new_writes,
+    pending_writes,
+)
 from .errors import WrongType
 from .messages import MessagePieces
 

@@ -13,10 +13,10 @@ from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
 from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
-from ...database.database import Database, share
 from ...engine.logs import HOUSEKEEPING, told
-from ...memories.embedding import Texts
-from ...memories.surface import AsyncMemories, SyncMemories
+from ...families.memories.embedding import Texts
+from ...families.memories.surface import AsyncMemories, SyncMemories
+from ...runtime.database import Database, share
 from .errors import StoreLoopUnavailable
 from .store_operations import StoreProcedures
 from .store_options import sweep_interval_s, without_foreign

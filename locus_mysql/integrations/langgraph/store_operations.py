@@ -26,16 +26,16 @@ from ...dialect.memories.filters import condition_of
 from ...dialect.memories.ranges import Range
 from ...engine.operation import Batch, Operation
 from ...errors import InvalidInput
-from ...memories.abreast import abreast
-from ...memories.arguments import check_count, check_text
-from ...memories.embedding import Procedure, Texts
-from ...memories.namespaces import encoded_key, path_of
-from ...memories.puts import Put
-from ...memories.reading import Guard
-from ...memories.records import Hits, MemoryHit, MemoryItem
-from ...memories.store import MemoryProcedures
-from ...memories.vectors.scoring import Query
-from ...memories.writing import ItemKey
+from ...families.memories.arguments import check_count, check_text
+from ...families.memories.embedding import Procedure, Texts
+from ...families.memories.gather import gather
+from ...families.memories.namespaces import encoded_key, path_of
+from ...families.memories.puts import Put
+from ...families.memories.reading import Guard
+from ...families.memories.records import Hits, MemoryHit, MemoryItem
+from ...families.memories.store import MemoryProcedures
+from ...families.memories.vectors.scoring import Query
+from ...families.memories.writing import ItemKey
 from .store_options import check_index, check_paths, check_ttl, ttl_s
 
 
@@ -117,7 +117,7 @@ class StoreProcedures(MemoryProcedures):
 
     def _all_read(self, ops: Sequence[Op], queries: Mapping[str, Query]) -> Operation[list[Any]]:
         def reading(guard: Guard) -> Operation[list[Any]]:
-            return abreast([self._read(op, queries, guard) for op in ops])
+            return gather([self._read(op, queries, guard) for op in ops])
 
         return (yield from self.reading.past_damage(reading))
 

@@ -14,8 +14,8 @@ from langgraph.store.base import Embeddings, IndexConfig, TTLConfig, ensure_embe
 
 from ...engine.logs import OPTIONS
 from ...errors import ConfigError, InvalidInput
-from ...memories.arguments import TTL_LIMIT_S
-from ...memories.vectors.scoring import Metric
+from ...families.memories.arguments import TTL_LIMIT_S
+from ...families.memories.vectors.scoring import Metric
 
 #: Of what the log has said in this process that it has no effect.
 _SAID: set[str] = set()

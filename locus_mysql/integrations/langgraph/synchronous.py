@@ -20,8 +20,8 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
-from ...database.database import Database, share
-from ...versions.surface import SyncVersions, nothing
+from ...families.graphs.surface import SyncVersions, nothing
+from ...runtime.database import Database, share
 from .operations import GraphOperations, Listing
 from .versioning import next_version
 

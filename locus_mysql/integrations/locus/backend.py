@@ -6,14 +6,14 @@ from typing import Any, Protocol, TypeAlias, Unpack, cast, runtime_checkable
 
 from pydantic import SecretStr
 
-from ...checkpoints.conditions import Expected
-from ...checkpoints.store import State, StoreOperations
 from ...config import Keywords, MySQLConfig
-from ...database.database import Database, share
-from ...database.methods import awaited, blocking
-from ...database.stores import AsyncStore, SyncStore
 from ...engine.operation import Operation
 from ...errors import ConfigError
+from ...families.checkpoints.conditions import Expected
+from ...families.checkpoints.store import State, StoreOperations
+from ...runtime.database import Database, share
+from ...runtime.methods import awaited, blocking
+from ...runtime.stores import AsyncStore, SyncStore
 from .built_in import as_glob, as_returned, own_options
 
 Where: TypeAlias = str | SecretStr | MySQLConfig | Database | None

@@ -11,13 +11,13 @@ from locus.core.protocols import CheckpointerCapabilities
 from locus.memory.checkpointer import BaseCheckpointer
 from pydantic import SecretStr
 
-from ...checkpoints.turns import AsyncTurns, SyncTurns
 from ...config import Keywords, MySQLConfig
-from ...database.database import Database, share
-from ...database.methods import awaited, blocking
 from ...engine.logs import CALLS, told
 from ...engine.operation import Operation
 from ...errors import LocusMySQLError, ReadOnlyServer
+from ...families.checkpoints.turns import AsyncTurns, SyncTurns
+from ...runtime.database import Database, share
+from ...runtime.methods import awaited, blocking
 from .built_in import own_options
 from .callers import refuse_agents
 from .operations import LocusOperations, OnConflict

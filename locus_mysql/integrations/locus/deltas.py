@@ -11,15 +11,15 @@ from locus.memory.delta import CheckpointMetadata, DeltaCheckpoint, DeltaStorage
 from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
-from ...database.arguments import check_limit, check_thread_id
-from ...database.database import Database, share
-from ...database.exact_json import decode_json, encode_json
 from ...engine.operation import Operation
 from ...errors import CorruptCheckpoint
-from ...versions.arguments import check_id
-from ...versions.records import Base, LoadedVersion, NewValue, NewVersion
-from ...versions.surface import AsyncVersions, VersionsOfTenants
-from ...versions.values import Encoded
+from ...families.graphs.arguments import check_id
+from ...families.graphs.records import Base, LoadedVersion, NewValue, NewVersion
+from ...families.graphs.surface import AsyncVersions, VersionsOfTenants
+from ...families.graphs.values import Encoded
+from ...runtime.arguments import check_limit, check_thread_id
+from ...runtime.database import Database, share
+from ...runtime.exact_json import decode_json, encode_json
 
 #: Who encoded a checkpoint.
 SURFACE = "locus-delta"

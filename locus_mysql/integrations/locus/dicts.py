@@ -14,19 +14,19 @@ from datetime import UTC, datetime
 from math import isinf
 from typing import Any, Self, TypeVar
 
-from ...checkpoints.coding.delta import Delta
-from ...checkpoints.new import NewCheckpoint, ParentRule
-from ...checkpoints.rows import as_sql_time
-from ...checkpoints.searchable import joined
-from ...checkpoints.store import State, StoreOperations
 from ...config import MySQLConfig
-from ...database.arguments import check_checkpoint_id, check_tenant, encode_metadata
-from ...database.database import Database
-from ...database.exact_json import decode_json
-from ...database.methods import awaited
-from ...database.stores import AsyncStore
 from ...engine.operation import Operation
 from ...errors import CheckpointExists, InvalidInput
+from ...families.checkpoints.coding.delta import Delta
+from ...families.checkpoints.new import NewCheckpoint, ParentRule
+from ...families.checkpoints.rows import as_sql_time
+from ...families.checkpoints.searchable import joined
+from ...families.checkpoints.store import State, StoreOperations
+from ...runtime.arguments import check_checkpoint_id, check_tenant, encode_metadata
+from ...runtime.database import Database
+from ...runtime.exact_json import decode_json
+from ...runtime.methods import awaited
+from ...runtime.stores import AsyncStore
 
 M = TypeVar("M")
 

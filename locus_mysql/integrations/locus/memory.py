@@ -16,17 +16,23 @@ from locus.rag.embeddings.base import BaseEmbedding
 from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
-from ...database.database import Database, share
 from ...dialect import Schema
 from ...engine.counters import Counters
 from ...errors import ConfigError, InvalidInput
-from ...memories.arguments import check_score
-from ...memories.embedding import EmbedFunction, Procedure, Texts, embed_awaited, embed_blocking
-from ...memories.hashing import HashingEmbedder
-from ...memories.puts import STORE_TTL, Put
-from ...memories.records import MemoryItem
-from ...memories.store import MemoryProcedures
-from ...memories.surface import AsyncMemories, SyncMemories, awaited, blocking
+from ...families.memories.arguments import check_score
+from ...families.memories.embedding import (
+    EmbedFunction,
+    Procedure,
+    Texts,
+    embed_awaited,
+    embed_blocking,
+)
+from ...families.memories.hashing import HashingEmbedder
+from ...families.memories.puts import STORE_TTL, Put
+from ...families.memories.records import MemoryItem
+from ...families.memories.store import MemoryProcedures
+from ...families.memories.surface import AsyncMemories, SyncMemories, awaited, blocking
+from ...runtime.database import Database, share
 
 #: What embeds texts.
 Embedder: TypeAlias = BaseEmbedding | HashingEmbedder

@@ -13,27 +13,27 @@ from locus.core.messages import Role
 from locus.core.state import AgentState
 from locus.memory.retention import trim_messages
 
-from ...checkpoints.branching import ThreadBranched
-from ...checkpoints.coding.delta import Delta
-from ...checkpoints.conditions import Condition, Expected, expecting
-from ...checkpoints.memory import ThreadKey
-from ...checkpoints.new import Encoded, NewCheckpoint
-from ...checkpoints.operations import CheckpointOperations
-from ...checkpoints.records import HistoryEntry
-from ...checkpoints.rows import as_sql_time
-from ...checkpoints.searchable import joined
 from ...config import MySQLConfig
-from ...database.arguments import check_limit, check_thread_id
-from ...database.tenancy import Tenancy
 from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...engine.counters import Counters
 from ...engine.logs import CONFLICTS, DAMAGE
 from ...engine.operation import Operation
 from ...errors import ConfigError, Conflict, CorruptCheckpoint, InvalidInput
+from ...families.checkpoints.branching import ThreadBranched
+from ...families.checkpoints.coding.delta import Delta
+from ...families.checkpoints.conditions import Condition, Expected, expecting
+from ...families.checkpoints.new import Encoded, NewCheckpoint
+from ...families.checkpoints.operations import CheckpointOperations
+from ...families.checkpoints.records import HistoryEntry
+from ...families.checkpoints.rows import as_sql_time
+from ...families.checkpoints.searchable import joined
+from ...families.checkpoints.thread_cache import ThreadKey
+from ...runtime.arguments import check_limit, check_thread_id
+from ...runtime.tenancy import Tenancy
 from .built_in import as_returned
 from .dicts import ITERATION_CHECKPOINTS_KEY, what_is_added
-from .lines import Line, Lines, unstamped
 from .retention import FirstSaved, opened_at
+from .run_position import Lines, RunPosition, unstamped
 from .state_texts import decode_state, encode_agent
 
 T = TypeVar("T")
@@ -155,7 +155,7 @@ class LocusOperations:
         return saved
 
     def _begin_branch(
-        self, conflict: Conflict, line: Line, key: ThreadKey, new: NewCheckpoint, metadata: dict[str, Any] | None
+        self, conflict: Conflict, line: RunPosition, key: ThreadKey, new: NewCheckpoint, metadata: dict[str, Any] | None
     ) -> Operation[str]:
         """Save to a new thread, and go on there."""
         _, thread_id = key

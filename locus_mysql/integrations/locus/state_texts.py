@@ -8,11 +8,16 @@ from locus.core.messages import Message
 from locus.core.state import AgentState
 from pydantic_core import PydanticSerializationError
 
-from ...checkpoints.coding.codec import EncodedList, EncodedState, encode
-from ...checkpoints.new import Encoded
-from ...database.exact_json import decode_json
 from ...errors import CorruptCheckpoint, InvalidInput
-from .message_texts import NO_MESSAGES, EncodedMessages, dump_messages, encode_messages
+from ...families.checkpoints.coding.codec import EncodedList, EncodedState, encode
+from ...families.checkpoints.new import Encoded
+from ...runtime.exact_json import decode_json
+from .message_texts import (
+    NO_MESSAGES,
+    EncodedMessages,
+    dump_messages,
+    encode_messages,
+)
 from .serializers import serializer_of
 
 

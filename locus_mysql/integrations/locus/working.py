@@ -12,11 +12,17 @@ from locus.tools.output import ToolOutput
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.json_schema import SkipJsonSchema
 
-from ...errors import CapacityExceeded, CorruptCheckpoint, InvalidInput, Unavailable, UsageError
-from ...working.memory import SyncWorkingMemory, WorkingMemory
-from ...working.procedures import Procedure, SessionProcedures
-from ...working.records import FINAL, TaskState
-from ...working.values import MISSING
+from ...errors import (
+    CapacityExceeded,
+    CorruptCheckpoint,
+    InvalidInput,
+    Unavailable,
+    UsageError,
+)
+from ...families.working.memory import SyncWorkingMemory, WorkingMemory
+from ...families.working.procedures import Procedure, SessionProcedures
+from ...families.working.records import FINAL, TaskState
+from ...families.working.values import MISSING
 from .working_prompt import WorkingMemoryHook
 from .working_sessions import WorkingSessions
 

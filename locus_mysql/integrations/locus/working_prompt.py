@@ -10,9 +10,9 @@ from locus.core.messages import Message
 from locus.hooks.provider import BeforeModelCallEvent, BeforeToolCallEvent, HookPriority, HookProvider
 
 from ...errors import ConfigError, CorruptCheckpoint, Unavailable
-from ...working.memory import SyncWorkingMemory, WorkingMemory
-from ...working.procedures import Procedure, SessionProcedures
-from ...working.records import TaskState
+from ...families.working.memory import SyncWorkingMemory, WorkingMemory
+from ...families.working.procedures import Procedure, SessionProcedures
+from ...families.working.records import TaskState
 from .working_sessions import WorkingSessions
 
 #: The least that a block needs for its frame and a little content.

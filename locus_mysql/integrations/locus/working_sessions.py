@@ -12,7 +12,7 @@ from locus.tools.context import current_tool_context
 
 from ...engine.at_fork import tell_at_fork
 from ...errors import ConfigError
-from ...working.memory import SyncWorkingMemory, WorkingMemory
+from ...families.working.memory import SyncWorkingMemory, WorkingMemory
 
 Memory: TypeAlias = WorkingMemory | SyncWorkingMemory
 

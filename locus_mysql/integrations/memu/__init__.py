@@ -3,7 +3,13 @@
 from .build import build_async_mysql_database, build_mysql_database
 from .copying import Copied, copy_database
 from .database import AsyncMemuDatabase, MemuDatabase
-from .records import CategoryItem, DefaultUserModel, MemoryCategory, MemoryItem, Resource
+from .records import (
+    CategoryItem,
+    DefaultUserModel,
+    MemoryCategory,
+    MemoryItem,
+    Resource,
+)
 
 __all__ = [
     "AsyncMemuDatabase",

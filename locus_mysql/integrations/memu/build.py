@@ -8,8 +8,8 @@ from typing import Any, Unpack
 from pydantic import BaseModel, SecretStr
 
 from ...config import Keywords, MySQLConfig
-from ...database.database import Database
 from ...errors import ConfigError
+from ...runtime.database import Database
 from .database import VECTOR_CACHE_BYTES, AsyncMemuDatabase, MemuDatabase
 from .records import DefaultUserModel
 

@@ -7,9 +7,9 @@ from typing import Unpack
 from pydantic import BaseModel, SecretStr
 
 from ...config import Keywords, MySQLConfig
-from ...database.database import Database, share
-from ...database.methods import awaited, blocking
-from ...database.stores import AsyncStore, SyncStore
+from ...runtime.database import Database, share
+from ...runtime.methods import awaited, blocking
+from ...runtime.stores import AsyncStore, SyncStore
 from .records import DefaultUserModel
 from .repositories import (
     AsyncCategoryRepository,

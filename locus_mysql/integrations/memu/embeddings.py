@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sized
 from typing import Any
 
-from ...memories.vectors.coding import decode_vector, encode_floats, finite_floats
+from ...families.memories.vectors.coding import decode_vector, encode_floats, finite_floats
 
 
 def encode_embedding(embedding: Any, what: str = "The embedding") -> bytes | None:

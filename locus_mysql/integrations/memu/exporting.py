@@ -9,15 +9,15 @@ from typing import Any, cast
 from uuid import UUID
 
 from ...config import MySQLConfig
-from ...database.database import Database
-from ...database.exporting import Page, Tally
-from ...database.sealing import floats_bytes, floats_text, sealed
 from ...dialect.memu.conditions import is_one_of
 from ...dialect.memu.paging import behind
 from ...dialect.memu.tables import CORE, kind_of, table_names
 from ...engine.operation import Batch, Operation
 from ...errors import InvalidInput, StateTooLarge, UsageError
-from ...memories.vectors.coding import decode_vector, encode_floats
+from ...families.memories.vectors.coding import decode_vector, encode_floats
+from ...runtime.checksummed_jsonl import floats_bytes, floats_text, sealed
+from ...runtime.database import Database
+from ...runtime.exporting import Page, Tally
 from .database import own_prefix
 from .operations import RecordOperations
 from .records import RECORDS, BaseRecord

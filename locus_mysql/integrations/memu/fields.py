@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from ...database.arguments import check_text
 from ...dialect.statement import Param
 from ...errors import InvalidInput
+from ...runtime.arguments import check_text
 
 #: The longest text in a field of a user model, in characters.
 SCOPE_TEXT_LIMIT = 255

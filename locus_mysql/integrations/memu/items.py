@@ -11,10 +11,10 @@ from ...dialect.memu.conditions import Condition, equals, is_one_of
 from ...dialect.statement import Param
 from ...engine.operation import Duplicate, Operation, Outdated
 from ...errors import InvalidInput, NotFound
-from ...memories.arguments import check_count, encode_value
-from ...memories.vectors.coding import decode_vector
-from ...memories.vectors.numeric import say_if_missing
-from ...memories.vectors.scoring import Query
+from ...families.memories.arguments import check_count, encode_value
+from ...families.memories.vectors.coding import decode_vector
+from ...families.memories.vectors.numeric import say_if_missing
+from ...families.memories.vectors.scoring import Query
 from .embeddings import decode_embedding, dims_of, encode_embedding
 from .operations import MemuStore, RecordOperations, id_of, text_of
 from .records import MemoryItem, content_hash

@@ -13,8 +13,6 @@ from typing import Any, Generic, TypeVar, cast
 from pydantic import BaseModel
 
 from ...config import MySQLConfig
-from ...database.answers import decodes_rows
-from ...database.arguments import check_text
 from ...dialect import Schema, Statement
 from ...dialect.memu.conditions import Condition, equals
 from ...dialect.memu.dialect import MemuDialect
@@ -23,7 +21,9 @@ from ...dialect.statement import Param
 from ...drivers.interface import Row
 from ...engine.operation import Batch, Duplicate, Operation, Outdated
 from ...errors import CorruptCheckpoint, InvalidInput
-from ...memories.vectors.cache import check_cache_bytes
+from ...families.memories.vectors.cache import check_cache_bytes
+from ...runtime.answers import decodes_rows
+from ...runtime.arguments import check_text
 from .embeddings import decode_embedding
 from .fields import aware
 from .ranking import PoolCache

@@ -14,8 +14,8 @@ from operator import xor
 from typing import Any, TypeAlias
 
 from ...engine.at_fork import tell_at_fork
-from ...memories.vectors.numeric import np
-from ...memories.vectors.scoring import Query
+from ...families.memories.vectors.numeric import np
+from ...families.memories.vectors.scoring import Query
 
 #: About what an item takes beside its embedding, in bytes.
 OVERHEAD_BYTES = 200

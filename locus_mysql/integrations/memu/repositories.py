@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
-from ...database.methods import awaited, blocking
 from ...engine.operation import Operation
+from ...runtime.methods import awaited, blocking
 from .categories import CategoryOperations
 from .items import ItemOperations
 from .operations import MemuStore

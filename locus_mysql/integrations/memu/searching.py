@@ -9,7 +9,7 @@ from typing import cast
 from ...dialect.memu.conditions import Condition
 from ...drivers.interface import Row
 from ...engine.operation import Batch, Operation
-from ...memories.vectors.scoring import Query
+from ...families.memories.vectors.scoring import Query
 from .operations import MemuStore
 from .ranking import Embedded, Pool, nearest, salience_factor
 

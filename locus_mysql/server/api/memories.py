@@ -8,14 +8,25 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...memories.puts import STORE_TTL, Put
-from ...memories.records import Hits, MemoryItem
+from ...families.memories.puts import STORE_TTL, Put
+from ...families.memories.records import Hits, MemoryItem
 from ..answers import answer
 from ..problems import not_found
 from ..routing import Endpoint
 from ..services import services_of, tenant_of
 from .families import check_kept, is_there
-from .models import Answer, Body, Deleted, Gone, Json, Limit, Metadata, Offset, Query, Time
+from .models import (
+    Answer,
+    Body,
+    Deleted,
+    Gone,
+    Json,
+    Limit,
+    Metadata,
+    Offset,
+    Query,
+    Time,
+)
 
 FAMILY: Final = "memories"
 

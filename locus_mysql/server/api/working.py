@@ -12,11 +12,11 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ...families.working.calls import INT_LEAST, INT_MOST
+from ...families.working.memory import WorkingMemory
+from ...families.working.records import TaskState
+from ...families.working.values import MISSING, TTL_LIMIT_S
 from ...inspection.records import Page, SessionRow
-from ...working.calls import INT_LEAST, INT_MOST
-from ...working.memory import WorkingMemory
-from ...working.records import TaskState
-from ...working.values import MISSING, TTL_LIMIT_S
 from ..answers import answer
 from ..problems import not_found
 from ..routing import Endpoint

@@ -14,9 +14,9 @@ from collections.abc import AsyncIterator
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from ...database.arguments import check_thread_id
 from ...errors import LocusMySQLError
 from ...inspection.records import ThreadFamily
+from ...runtime.arguments import check_thread_id
 from ..problems import Problem, invalid, try_later
 from ..routing import Authenticate
 from ..services import Services, services_of, tenant_of

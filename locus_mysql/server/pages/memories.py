@@ -8,8 +8,8 @@ from typing import cast
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ...families.memories.searching import Way
 from ...inspection.records import ItemHit, ItemRow, NamespaceRow, Page
-from ...memories.searching import Way
 from ..problems import not_found
 from .common import inspector_of
 from .queries import MemoriesQuery, MemoryQuery, as_labels, from_labels

@@ -11,10 +11,17 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...checkpoints.searchable import strings
+from ...families.checkpoints.searchable import strings
 from ...inspection.conversation import told_with_calls
 from ...inspection.first_saved import first_saved
-from ...inspection.records import CheckpointRow, Message, MessageChange, StateView, ToolCall, Window
+from ...inspection.records import (
+    CheckpointRow,
+    Message,
+    MessageChange,
+    StateView,
+    ToolCall,
+    Window,
+)
 from ..problems import not_found
 from . import texts
 from .charts import lines_of

@@ -10,16 +10,16 @@ from typing import TypeVar
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from ...checkpoints.conditions import NO_CHECKPOINT
-from ...checkpoints.store import StoreOperations
 from ...config import MySQLConfig
-from ...database.arguments import check_checkpoint_id, check_thread_id
 from ...dialect import Schema
 from ...engine.operation import Operation
 from ...errors import Conflict, ThreadExists
+from ...families.checkpoints.conditions import NO_CHECKPOINT
+from ...families.checkpoints.store import StoreOperations
+from ...families.graphs.saver import SaverOperations
 from ...inspection.records import ThreadFamily
 from ...integrations.locus.dicts import AgentDictOperations
-from ...versions.saver import SaverOperations
+from ...runtime.arguments import check_checkpoint_id, check_thread_id
 from ..problems import Problem, not_found
 from ..services import services_of, tenant_of
 from .common import family_of, inspector_of, thread_of

@@ -9,7 +9,7 @@ import pytest
 
 from bench import fill
 from locus_mysql import MySQLConfig, SyncCheckpointStore
-from locus_mysql.database.arguments import encode_metadata
+from locus_mysql.runtime.arguments import encode_metadata
 
 from ..conftest import MakeConfig
 from ..soundness import assert_sound

@@ -12,19 +12,29 @@ import pytest
 from bench import check, fill
 from bench.conversations import PLAIN
 from bench.disk import administrator
-from bench.gate import copying, inspection, memories, reads, round_trips, storage, timing, wire, working
+from bench.gate import (
+    copying,
+    inspection,
+    memories,
+    reads,
+    round_trips,
+    storage,
+    timing,
+    wire,
+    working,
+)
 from bench.gate.accepted import Group, judge, read_accepted
 from bench.round_trips import AVERAGE, CALLS
-from locus_mysql.checkpoints import saving
-from locus_mysql.checkpoints.operations import CheckpointOperations
-from locus_mysql.dialect.checkpoints import looking
+from locus_mysql.dialect.checkpoints import inspection as statements
 from locus_mysql.dialect.working import sessions as of_sessions
 from locus_mysql.dialect.working.template import Named
+from locus_mysql.families.checkpoints import saving
+from locus_mysql.families.checkpoints.operations import CheckpointOperations
+from locus_mysql.families.memories import nearest
+from locus_mysql.families.memories.vectors.cache import VectorCache
+from locus_mysql.families.working import operations as of_working
 from locus_mysql.integrations.locus import operations as locus
 from locus_mysql.integrations.locus.copying import copying as of_copying
-from locus_mysql.memories import nearest
-from locus_mysql.memories.vectors.cache import VectorCache
-from locus_mysql.working import operations as of_working
 
 Figures = Mapping[str, float]
 
@@ -186,7 +196,7 @@ def test_working_memory_that_reads_or_asks_too_much_fails(server_dsn: str, monke
 def test_an_inspector_that_reads_too_much_fails(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inspection, "SIZES", (1_000,))
     assert failures("inspection", lambda: inspection.figures(server_dsn)) == set()
-    monkeypatch.setattr(looking, "WALK", looking.WALK.replace("FORCE INDEX (recent)", "IGNORE INDEX (recent)"))
+    monkeypatch.setattr(statements, "WALK", statements.WALK.replace("FORCE INDEX (recent)", "IGNORE INDEX (recent)"))
     assert failures("inspection", lambda: inspection.figures(server_dsn), passes=1) >= {
         "page of threads, the first, 1000 threads",
         "page of threads, deep, 1000 threads",

@@ -6,7 +6,18 @@ import json
 
 import pytest
 
-from bench import copying, graphs, growth, inspection, memories, memory, round_trips, scale, server, working
+from bench import (
+    copying,
+    graphs,
+    growth,
+    inspection,
+    memories,
+    memory,
+    round_trips,
+    scale,
+    server,
+    working,
+)
 from bench.conversations import COMPACTED, ITERATIONS, PLAIN
 from bench.embeddings import Missing
 from ci.private_servers import ServerMissing

@@ -19,20 +19,20 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.dialect.versions import VersionDialect
-from locus_mysql.dialect.versions.looking import Asked
+from locus_mysql.dialect.graphs import VersionDialect
+from locus_mysql.dialect.graphs.inspection import Asked
 from locus_mysql.errors import InvalidInput
-from locus_mysql.inspection import graphs as looking
+from locus_mysql.families.graphs.places import write_place
+from locus_mysql.families.graphs.saver import MySQLCheckpointSaver
+from locus_mysql.families.graphs.sealed import seal, thread_checksum
+from locus_mysql.inspection import graphs as inspection
 from locus_mysql.inspection.first_saved import first_saved
 from locus_mysql.inspection.graphs import GraphThreads
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.inspection.msgpack import TYPE
 from locus_mysql.inspection.records import Window
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver
-from locus_mysql.versions.places import write_place
-from locus_mysql.versions.saver import MySQLCheckpointSaver
-from locus_mysql.versions.sealed import seal, thread_checksum
-from tests.integration.langgraph import graphs
+from tests.integration.integrations.langgraph import graphs
 
 from ..conftest import MakeConfig
 
@@ -261,7 +261,7 @@ async def test_pages_hold_every_thread_once_newest_first(config: MySQLConfig, in
 async def test_a_pattern_that_no_index_serves_is_looked_for_step_by_step(
     config: MySQLConfig, inspector: Inspector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looking, "STEP", 5)
+    monkeypatch.setattr(inspection, "STEP", 5)
     async with MySQLCheckpointSaver(config) as plain:
         for number in range(23):
             await plain.put(thread_id=f"t{number:02}", checkpoint_id="1", checkpoint_data={})
@@ -319,7 +319,7 @@ async def test_statistics_of_many_threads_are_told_from_a_part_of_them(
             await plain.put(thread_id=f"t{number}", checkpoint_id="1", checkpoint_data={"a": "b" * 100})
     whole = await inspector.statistics("versions")
     assert (whole.threads, whole.checkpoints, whole.sampled) == (60, 60, None)
-    monkeypatch.setattr(looking, "SAMPLE", 20)
+    monkeypatch.setattr(inspection, "SAMPLE", 20)
     found = await inspector.statistics("versions")
     assert found.sampled is not None
     assert 5 <= found.sampled <= 40  # one in three, by a hash of the ids, which are always the same
@@ -457,7 +457,7 @@ async def test_a_page_walks_its_index_and_reads_each_threads_rows_by_keys(config
         f"  FROM numbers JOIN {database}.locus_version_threads WHERE thread_id = 't'"
     )
     run_sql(f"ANALYZE TABLE {database}.locus_version_threads, {database}.locus_versions")
-    statements = VersionDialect(config.table_prefix).looking
+    statements = VersionDialect(config.table_prefix).inspection
     for asked in (Asked(), Asked(behind=("2026-01-01 00:00:00", "t3")), Asked(pattern="*7")):
         page = statements.threads("default", b"\0" * 16, 50, asked, None)
         text = page.sql.replace("`locus_", f"`{database}`.`locus_")

@@ -13,7 +13,7 @@ import pytest
 
 from locus_mysql import CheckpointStore
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
-from locus_mysql.dialect.checkpoints.looking import Place
+from locus_mysql.dialect.checkpoints.inspection import Place
 from locus_mysql.errors import InvalidInput, SchemaMismatch
 from locus_mysql.inspection import Inspector, checkpoints
 from locus_mysql.inspection.cursors import to_cursor
@@ -193,7 +193,7 @@ async def test_an_unknown_family_is_refused(inspector: Inspector) -> None:
 class TestPlans:
     """How the server carries the statements out, where there are many threads."""
 
-    SQL = CheckpointDialect(kind="dicts").looking
+    SQL = CheckpointDialect(kind="dicts").inspection
     PLACE = Place(("2026-01-01 00:00:00.000000", "x"), None, None)
 
     @pytest.fixture

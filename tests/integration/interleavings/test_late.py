@@ -15,11 +15,17 @@ import pymysql
 import pytest
 
 from locus_mysql import NO_CHECKPOINT
-from locus_mysql.checkpoints.leases import Lease, LeaseOperations
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.engine.operation import Operation
 from locus_mysql.errors import LocusMySQLError
+from locus_mysql.families.checkpoints.leases import Lease, LeaseOperations
+from locus_mysql.families.graphs import keys
+from locus_mysql.families.graphs.operations import VersionOperations
+from locus_mysql.families.graphs.records import LoadedWrite, NewValue, NewVersion
+from locus_mysql.families.graphs.values import Encoded
+from locus_mysql.families.working import calls
+from locus_mysql.families.working.operations import WorkingOperations
 from locus_mysql.integrations.memu.categories import CategoryOperations
 from locus_mysql.integrations.memu.items import ItemOperations
 from locus_mysql.integrations.memu.operations import MemuStore
@@ -27,12 +33,6 @@ from locus_mysql.integrations.memu.records import DefaultUserModel
 from locus_mysql.integrations.memu.relations import RelationOperations
 from locus_mysql.integrations.memu.resources import ResourceOperations
 from locus_mysql.memory import Put
-from locus_mysql.versions import keys
-from locus_mysql.versions.operations import VersionOperations
-from locus_mysql.versions.records import LoadedWrite, NewValue, NewVersion
-from locus_mysql.versions.values import Encoded
-from locus_mysql.working import calls
-from locus_mysql.working.operations import WorkingOperations
 
 from .stage import Call, Stage
 

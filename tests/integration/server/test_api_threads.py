@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from locus_mysql import CheckpointStore
-from locus_mysql.database.database import Database
+from locus_mysql.runtime.database import Database
 
 from ..conftest import MakeConfig
 from .conftest import OpenClient

@@ -19,6 +19,7 @@ from starlette.routing import Mount
 
 from ci.support_desk import THREAD, fill, fill_the_rest
 from locus_mysql import CheckpointStore, Database, MemoryStore, MySQLBackend
+from locus_mysql.families.graphs.saver import MySQLCheckpointSaver
 from locus_mysql.inspection import Inspector, inspector
 from locus_mysql.inspection.differing import difference
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver
@@ -27,7 +28,6 @@ from locus_mysql.server.application import create_app
 from locus_mysql.server.limits import Limits
 from locus_mysql.server.pages import texts
 from locus_mysql.server.tokens import Tokens, new_token
-from locus_mysql.versions.saver import MySQLCheckpointSaver
 
 from ..conftest import MakeConfig
 from ..inspection.test_graphs import save_long

@@ -15,10 +15,10 @@ import pytest
 
 from locus_mysql import SyncMySQLCheckpointer
 
+from ..cli.test_main import dsn_of
 from ..conftest import MakeConfig
 from ..connecting import connect
 from ..soundness import assert_sound
-from ..test_cli import dsn_of
 from .conftest import OpenClient
 from .test_serve import PATIENCE_S, Service, serving_at
 

@@ -114,7 +114,7 @@ def test_a_process_that_is_killed_fails_its_request_only(dsn: str, make_config: 
 def statements(make_config: MakeConfig, words: str) -> list[Any]:
     """Statements that the server is at work on for the test's schema."""
     config = make_config()
-    with connect(config, config.database) as looking, looking.cursor() as cursor:
+    with connect(config, config.database) as inspection, inspection.cursor() as cursor:
         cursor.execute(
             "SELECT info FROM performance_schema.processlist WHERE db = %s AND id <> CONNECTION_ID() AND info LIKE %s",
             (config.database, f"%{words}%"),

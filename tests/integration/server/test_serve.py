@@ -28,18 +28,18 @@ from locus.testing import ScriptedModel, text
 from locus.tools import tool
 
 from locus_mysql import Database, MySQLConfig
-from locus_mysql.commands import main as cli
-from locus_mysql.commands import serving
+from locus_mysql.cli import main as cli
+from locus_mysql.cli import serving
 from locus_mysql.server.application import create_app
 from locus_mysql.server.limits import Limits
 from locus_mysql.server.sending import PIECE_BYTES
 from locus_mysql.server.tokens import new_token
 
 from ..certificates import self_signed
+from ..cli.test_main import dsn_of
 from ..conftest import MakeConfig
 from ..connecting import connect
 from ..proxy import WireProxy
-from ..test_cli import dsn_of
 from .raw import RawClient, state
 from .running import running
 
@@ -111,7 +111,7 @@ def until(condition: Callable[[], object], what: str) -> None:
 
 
 def waits_for_a_lock(config: MySQLConfig) -> bool:
-    with connect(config, config.database) as looking, looking.cursor() as cursor:
+    with connect(config, config.database) as inspection, inspection.cursor() as cursor:
         return bool(
             cursor.execute(
                 "SELECT 1 FROM performance_schema.data_lock_waits w JOIN performance_schema.data_locks l"
@@ -214,7 +214,7 @@ def test_asked_to_stop_it_finishes_what_it_has_accepted(
             assert (answer.status, json.loads(answer.body)) == (200, {"checkpoint_id": "second"})
             assert client.is_closed()
         assert service.process.wait(PATIENCE_S) == 0
-    with connect(config, config.database) as looking, looking.cursor() as cursor:
+    with connect(config, config.database) as inspection, inspection.cursor() as cursor:
         assert cursor.execute("SELECT 1 FROM locus_checkpoints WHERE checkpoint_id = 'second'") == 1
 
 

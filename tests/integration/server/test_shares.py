@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from locus_mysql.server.shares import Places
+from locus_mysql.server.quotas import Places
 from locus_mysql.server.tokens import new_token
 
 from ..conftest import MakeConfig
@@ -92,11 +92,11 @@ async def stuck(*_):
     while True:
         pass
 locus.list_checkpoints.__code__ = stuck.__code__
-from locus_mysql.commands import serving
+from locus_mysql.cli import serving
 from locus_mysql.server import limits
 real = limits.Limits
 limits.Limits = lambda **given: real(**{**given, "body_s": 0.5, "request_s": 0.5})
-from locus_mysql.commands.main import main
+from locus_mysql.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -20,8 +20,8 @@ from bench.stalls import (
     two_tenants,
 )
 
+from ..cli.test_main import dsn_of
 from ..conftest import MakeConfig
-from ..test_cli import dsn_of
 
 #: Of the largest inputs.
 SCALE = 0.05

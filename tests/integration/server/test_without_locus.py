@@ -14,8 +14,8 @@ from locus.core.state import AgentState
 from locus_mysql import MySQLCheckpointer
 from locus_mysql.server.application import create_app
 
+from ..cli.test_main import dsn_of
 from ..conftest import MakeConfig
-from ..test_cli import dsn_of
 from .running import running
 
 pytestmark = pytest.mark.kept_tables("agents")

@@ -15,13 +15,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from locus_mysql.commands import main as cli
+from locus_mysql.cli import main as cli
 from locus_mysql.server.tokens import new_token
 
+from ..cli.test_main import dsn_of
 from ..conftest import MakeConfig
 from ..connecting import connect
 from ..soundness import assert_sound
-from ..test_cli import dsn_of
 from .raw import RawClient
 from .test_pages import Page
 from .test_serve import PATIENCE_S, Service, dsn, refuses, serving_at, until

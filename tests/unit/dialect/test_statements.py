@@ -11,14 +11,14 @@ import pytest
 
 from locus_mysql.dialect import Statement
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
-from locus_mysql.dialect.checkpoints.looking import Place
+from locus_mysql.dialect.checkpoints.inspection import Place
 from locus_mysql.dialect.checkpoints.maintenance import PlacedRow
 from locus_mysql.dialect.checkpoints.queries import CheckpointPlace
 from locus_mysql.dialect.checkpoints.saving import NewRow
 from locus_mysql.dialect.checkpoints.tables import INFIXES
 from locus_mysql.dialect.like import like
 
-LOOKING = CheckpointDialect("p_").looking
+LOOKING = CheckpointDialect("p_").inspection
 ROW = NewRow("c", b"t" * 16, b"payload")
 
 #: An argument for each name of a parameter.
@@ -72,9 +72,9 @@ def statements() -> Iterator[tuple[str, Statement]]:
         dialect.loading,
         dialect.queries,
         dialect.maintenance,
-        dialect.settled,
+        dialect.ledger,
         dialect.turns,
-        dialect.looking,
+        dialect.inspection,
         dialect.measuring,
         dialect.schema,
     ):

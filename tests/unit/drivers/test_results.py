@@ -11,15 +11,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_mysql.drivers.interface import Result
-from locus_mysql.drivers.wire.inbox import Inbox
+from locus_mysql.drivers.wire.receive_buffer import ReceiveBuffer
 from locus_mysql.drivers.wire.results import ErrorPacket, ProtocolSurprise, ResultReader
 
-from .answers import BIGINT, BINARY, DECIMAL, DOUBLE, LARGEST, TEXT, Answer, Done, Raw, Refused, Rows, encoded, framed
+from .answers import (
+    BIGINT,
+    BINARY,
+    DECIMAL,
+    DOUBLE,
+    LARGEST,
+    TEXT,
+    Answer,
+    Done,
+    Raw,
+    Refused,
+    Rows,
+    encoded,
+    framed,
+)
 
 
 def read(data: bytes, *, pieces: Sequence[int] = (), number: int = 1) -> list[Result]:
     """The results in the bytes, cut into pieces of these sizes."""
-    reader, inbox = ResultReader(number), Inbox()
+    reader, inbox = ResultReader(number), ReceiveBuffer()
     complete = False
     for size in (*pieces, len(data)):
         piece, data = data[:size], data[size:]
@@ -30,7 +44,7 @@ def read(data: bytes, *, pieces: Sequence[int] = (), number: int = 1) -> list[Re
     return reader.results
 
 
-def receive(piece: bytes, reader: ResultReader, inbox: Inbox) -> bool:
+def receive(piece: bytes, reader: ResultReader, inbox: ReceiveBuffer) -> bool:
     """Put a piece where there is room, in parts if need be; tell whether the answer is complete."""
     complete = False
     while piece:
@@ -89,7 +103,7 @@ def test_an_answer_that_is_cut_short_is_never_complete(
 ) -> None:
     whole = encoded(answers, **form)  # type: ignore[arg-type]
     reader = ResultReader(form["number"])  # type: ignore[arg-type]
-    assert not receive(whole[: data.draw(st.integers(0, len(whole) - 1))], reader, Inbox())
+    assert not receive(whole[: data.draw(st.integers(0, len(whole) - 1))], reader, ReceiveBuffer())
     assert not reader.complete
 
 
@@ -110,7 +124,7 @@ def test_nonsense_is_refused_or_waits_for_more(noise: bytes, answers: list[Answe
     begin = data.draw(st.integers(0, len(whole)))
     reader = ResultReader()
     try:
-        receive(whole[:begin] + noise + whole[begin + len(noise) :], reader, Inbox())
+        receive(whole[:begin] + noise + whole[begin + len(noise) :], reader, ReceiveBuffer())
     except (ErrorPacket, ProtocolSurprise):
         pass
     else:
@@ -163,7 +177,7 @@ def test_columns_that_came_before_are_out_of_order_under_other_numbers(place: in
 
 @pytest.mark.parametrize("size", [100, 65_000, 66_000, 500_000])
 def test_values_are_kept_when_the_next_answer_comes_where_they_stood(size: int) -> None:
-    inbox, columns, answers = Inbox(), [BINARY, TEXT, BIGINT], []
+    inbox, columns, answers = ReceiveBuffer(), [BINARY, TEXT, BIGINT], []
     for letter in (b"a", b"b"):
         reader = ResultReader()
         data = encoded([Rows(columns, [(letter * size, letter * size, b"%d" % size), (letter, None, b"1")])])
@@ -175,9 +189,9 @@ def test_values_are_kept_when_the_next_answer_comes_where_they_stood(size: int) 
 
 
 def test_a_large_answer_leaves_no_large_buffer() -> None:
-    inbox, reader = Inbox(), ResultReader()
+    inbox, reader = ReceiveBuffer(), ResultReader()
     assert receive(encoded([Rows([BINARY], [(bytes(1_000_000),)])]), reader, inbox)
-    assert len(inbox.room()) == len(Inbox().room())
+    assert len(inbox.room()) == len(ReceiveBuffer().room())
 
 
 OK = b"\0\0\0\2\0\0\0"
@@ -220,7 +234,7 @@ def test_the_server_s_last_word_is_heard_whatever_its_number() -> None:
 
 def test_a_reader_and_its_bytes_are_freed_at_once() -> None:
     reader = ResultReader()
-    assert receive(encoded([Rows([TEXT], [(b"a",)]), Done()]), reader, Inbox())
+    assert receive(encoded([Rows([TEXT], [(b"a",)]), Done()]), reader, ReceiveBuffer())
     gone = weakref.ref(reader)
     gc.disable()
     try:

@@ -7,18 +7,18 @@ import sys
 
 CODE = """
 import os, signal
-from locus_mysql.checkpoints.leases import Turns
-from locus_mysql.checkpoints.memory import ThreadMemory
+from locus_mysql.families.checkpoints.leases import Turns
+from locus_mysql.families.checkpoints.thread_cache import ThreadMemory
 from locus_mysql.config import MySQLConfig
-from locus_mysql.database.recent import Recent
-from locus_mysql.database.spans import MAKING
+from locus_mysql.runtime.recent import Recent
+from locus_mysql.runtime.spans import MAKING
 from locus_mysql.engine.asynchronous import AsyncEngine
 from locus_mysql.engine.counters import Counters
-from locus_mysql.engine.seen import REGISTER, Seen
+from locus_mysql.engine.gtid_tracker import REGISTER, Seen
 from locus_mysql.engine.synchronous import SyncEngine
-from locus_mysql.integrations.locus.lines import Lines
+from locus_mysql.integrations.locus.run_position import Lines
 from locus_mysql.integrations.memu.ranking import PoolCache
-from locus_mysql.memories.vectors.cache import VectorCache
+from locus_mysql.families.memories.vectors.cache import VectorCache
 
 config = MySQLConfig(host="a", driver="pymysql")
 what = {

@@ -11,7 +11,14 @@ import pytest
 
 from locus_mysql.config import Endpoint, MySQLConfig
 from locus_mysql.dialect import Statement
-from locus_mysql.dialect.servers import CARRIED_OUT, LAGS, MEMBERS, ONLY_WHERE_WRITTEN, READS, WRITES
+from locus_mysql.dialect.servers import (
+    CARRIED_OUT,
+    LAGS,
+    MEMBERS,
+    ONLY_WHERE_WRITTEN,
+    READS,
+    WRITES,
+)
 from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError
 from locus_mysql.engine import asynchronous, secondaries, synchronous
 from locus_mysql.engine.asynchronous import AsyncEngine

@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.engine.pool import PING_AFTER_S, AsyncPool, IdleConnections, SyncPool, pool_timeout
+from locus_mysql.engine.pool import (
+    PING_AFTER_S,
+    AsyncPool,
+    IdleConnections,
+    SyncPool,
+    pool_timeout,
+)
 from locus_mysql.errors import PoolTimeout
 
 from .conftest import Clock

@@ -12,10 +12,10 @@ from locus_mysql.config import Endpoint, MySQLConfig
 from locus_mysql.dialect import Statement
 from locus_mysql.dialect.servers import CARRIED_OUT, LAGS, MEMBERS, READS, only_after
 from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError
+from locus_mysql.engine.gtid_tracker import REGISTER, GtidTracker
 from locus_mysql.engine.operation import Batch
 from locus_mysql.engine.secondaries import LAG_S, REST_S, Question, Secondaries, is_behind
 from locus_mysql.engine.secondary import SECONDARY
-from locus_mysql.engine.seen import REGISTER, Seen
 from locus_mysql.engine.topology import NoSecondary, NotASecondary, Topology
 from locus_mysql.errors import ReadOnlyServer
 
@@ -38,7 +38,7 @@ def hosts() -> tuple[str, ...]:
 
 
 def test_what_was_seen_only_grows_and_holds_what_was_being_committed() -> None:
-    seen = Seen()
+    seen = GtidTracker()
     assert seen.needed() == ""
     seen.learn(told(f"{A}:1-5", f"{A}:6#31"), seen.begin(), primary=True)
     assert seen.needed() == f"{A}:1-6"
@@ -49,7 +49,7 @@ def test_what_was_seen_only_grows_and_holds_what_was_being_committed() -> None:
 
 
 def test_what_was_never_committed_is_not_waited_for_for_ever() -> None:
-    seen = Seen()
+    seen = GtidTracker()
     seen.learn(told(f"{A}:1-5", f"{A}:6#31"), seen.begin(), primary=True)
     seen.forget_committing()
     assert seen.needed() is None  # until the primary says what it has
@@ -61,7 +61,7 @@ def test_what_was_never_committed_is_not_waited_for_for_ever() -> None:
 
 
 def test_after_an_answer_that_did_not_come_only_the_primary_s_next_answer_tells_what_was_seen() -> None:
-    seen = Seen()
+    seen = GtidTracker()
     earlier = seen.begin()
     seen.doubt()
     assert seen.needed() is None
@@ -76,7 +76,7 @@ def test_after_an_answer_that_did_not_come_only_the_primary_s_next_answer_tells_
 
 
 def test_without_gtids_only_the_primary_will_do() -> None:
-    seen = Seen()
+    seen = GtidTracker()
     seen.learn(told("", mode="OFF_PERMISSIVE"), seen.begin(), primary=True)
     assert (seen.needed(), seen.counted) == (None, False)
     seen.learn(told(f"{A}:1", mode="ON"), seen.begin(), primary=True)

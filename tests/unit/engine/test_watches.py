@@ -40,23 +40,23 @@ def test_a_thread_looks_again_and_again_at_a_server_that_is_silent_and_ends_when
         if len(seen) == 3:
             third.set()
 
-    looking, silent, other = SyncWatch(look), object(), object()
-    looking.begin(silent)  # type: ignore[arg-type]
+    inspection, silent, other = SyncWatch(look), object(), object()
+    inspection.begin(silent)  # type: ignore[arg-type]
     (thread,) = threads() - before
-    looking.begin(other)  # type: ignore[arg-type]
+    inspection.begin(other)  # type: ignore[arg-type]
     assert threads() - before == {thread}
     assert thread.daemon
     assert third.wait(PATIENCE_S)
     assert set(seen) == {silent}
-    looking.end(other)  # type: ignore[arg-type]
-    looking.end(silent)  # type: ignore[arg-type]
+    inspection.end(other)  # type: ignore[arg-type]
+    inspection.end(silent)  # type: ignore[arg-type]
     assert ended(thread)
     third.clear()
     seen.clear()
-    looking.begin(other)  # type: ignore[arg-type]
+    inspection.begin(other)  # type: ignore[arg-type]
     assert third.wait(PATIENCE_S)
     assert set(seen) == {other}
-    looking.end(other)  # type: ignore[arg-type]
+    inspection.end(other)  # type: ignore[arg-type]
 
 
 def test_a_thread_does_not_look_where_nobody_waits_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,15 +71,15 @@ def test_a_thread_does_not_look_where_nobody_waits_for_long(monkeypatch: pytest.
         sleep(seconds)
 
     monkeypatch.setattr(time, "sleep", counted)
-    looking = SyncWatch(seen.append)
-    looking.begin(object())  # type: ignore[arg-type]
+    inspection = SyncWatch(seen.append)
+    inspection.begin(object())  # type: ignore[arg-type]
     (thread,) = threads() - before
     for _ in range(3):
         assert rounds.acquire(timeout=PATIENCE_S)
     assert thread.is_alive()
     assert seen == []
-    for connection in looking.calls.waiting():
-        looking.end(connection)
+    for connection in inspection.calls.waiting():
+        inspection.end(connection)
     assert ended(thread)
 
 
@@ -95,14 +95,14 @@ def test_a_thread_that_fails_is_followed_by_another(monkeypatch: pytest.MonkeyPa
 
     reported: list[object] = []
     monkeypatch.setattr(threading, "excepthook", reported.append)
-    looking, silent = SyncWatch(look), object()
-    looking.begin(silent)  # type: ignore[arg-type]
+    inspection, silent = SyncWatch(look), object()
+    inspection.begin(silent)  # type: ignore[arg-type]
     for thread in threads() - before:
         assert ended(thread)
-    looking.begin(silent)  # type: ignore[arg-type]
+    inspection.begin(silent)  # type: ignore[arg-type]
     assert twice.wait(PATIENCE_S)
     assert len(reported) == 1
-    looking.end(silent)  # type: ignore[arg-type]
+    inspection.end(silent)  # type: ignore[arg-type]
 
 
 async def until(condition: Any) -> None:
@@ -119,24 +119,24 @@ async def test_a_timer_looks_again_and_again_one_look_at_a_time_and_ends_when_no
         seen.append(connection)
         await going_on.wait()
 
-    looking: Any = AsyncWatch(look)
+    inspection: Any = AsyncWatch(look)
     silent = object()
-    looking.begin(silent)
-    timer = looking._timer
-    looking.begin(object())
-    assert looking._timer is timer  # one is enough
+    inspection.begin(silent)
+    timer = inspection._timer
+    inspection.begin(object())
+    assert inspection._timer is timer  # one is enough
     await until(lambda: seen)
     timers = set()
-    await until(lambda: timers.add(looking._timer) or len(timers) > 5)
+    await until(lambda: timers.add(inspection._timer) or len(timers) > 5)
     assert seen == [silent]
     going_on.set()
     await until(lambda: len(seen) > 3)
-    for connection in looking.calls.waiting():
-        looking.end(connection)
-    await until(lambda: looking._timer is None)
-    looking.begin(silent)
-    assert looking._timer is not None
-    looking.stop()
+    for connection in inspection.calls.waiting():
+        inspection.end(connection)
+    await until(lambda: inspection._timer is None)
+    inspection.begin(silent)
+    assert inspection._timer is not None
+    inspection.stop()
 
 
 async def test_a_timer_does_not_look_where_nobody_waits_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,27 +146,27 @@ async def test_a_timer_does_not_look_where_nobody_waits_for_long(monkeypatch: py
     async def look(connection: Any) -> None:
         seen.append(connection)
 
-    looking: Any = AsyncWatch(look)
-    looking.stop()  # nothing to stop
-    looking.begin(object())
+    inspection: Any = AsyncWatch(look)
+    inspection.stop()  # nothing to stop
+    inspection.begin(object())
     timers = set()
-    await until(lambda: timers.add(looking._timer) or len(timers) > 5)
+    await until(lambda: timers.add(inspection._timer) or len(timers) > 5)
     assert seen == []
-    assert looking._task is None
-    looking.stop()
-    assert looking._timer is None
-    looking.begin(object())
-    assert looking._timer is not None
-    looking.stop()
+    assert inspection._task is None
+    inspection.stop()
+    assert inspection._timer is None
+    inspection.begin(object())
+    assert inspection._timer is not None
+    inspection.stop()
 
 
 async def test_who_stops_ends_the_look_as_well() -> None:
     async def look(connection: Any) -> None:
         await asyncio.Event().wait()
 
-    looking: Any = AsyncWatch(look)
-    looking.begin(object())
-    await until(lambda: looking._task is not None)
-    looking.stop()
-    await until(looking._task.done)
-    assert looking._task.cancelled()
+    inspection: Any = AsyncWatch(look)
+    inspection.begin(object())
+    await until(lambda: inspection._task is not None)
+    inspection.stop()
+    await until(inspection._task.done)
+    assert inspection._task.cancelled()

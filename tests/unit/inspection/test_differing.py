@@ -14,7 +14,13 @@ from locus.core.state import AgentState
 
 from locus_mysql.inspection.aligning import Keys, common, key_of, pairs
 from locus_mysql.inspection.conversation import messages_of
-from locus_mysql.inspection.differing import FIELDS_LIMIT, SETS, difference, field_changes, message_changes
+from locus_mysql.inspection.differing import (
+    FIELDS_LIMIT,
+    SETS,
+    difference,
+    field_changes,
+    message_changes,
+)
 from locus_mysql.inspection.records import CheckpointRow, Difference, StateView
 from tests.growth import assert_linear, steps_of
 

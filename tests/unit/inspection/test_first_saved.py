@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from locus_mysql.checkpoints.coding.digests import EMPTY
+from locus_mysql.families.checkpoints.coding.digests import EMPTY
 from locus_mysql.inspection.first_saved import first_saved, mark_of
 from locus_mysql.inspection.records import CheckpointRow, StateView, Turn
 

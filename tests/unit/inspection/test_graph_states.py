@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from locus_mysql.checkpoints.coding.digests import EMPTY
+from locus_mysql.families.checkpoints.coding.digests import EMPTY
+from locus_mysql.families.graphs.chains import Inline, Link, Stored
+from locus_mysql.families.graphs.values import Encoded, frame
 from locus_mysql.inspection.conversation import messages_of, part_of_conversation
 from locus_mysql.inspection.first_saved import first_saved
 from locus_mysql.inspection.graph_states import LONG, GraphState, view_of
 from locus_mysql.inspection.graph_turns import Outline, turns_of
 from locus_mysql.inspection.msgpack import Items, Unreadable, item_ends, read_items, read_msgpack
 from locus_mysql.inspection.records import CheckpointRow, Window
-from locus_mysql.versions.chains import Inline, Link, Stored
-from locus_mysql.versions.values import Encoded, frame
 from tests.growth import assert_linear, steps_of
 
 from .test_conversation import JSON

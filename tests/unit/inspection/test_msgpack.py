@@ -21,10 +21,10 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Interrupt, Send
 from pydantic import BaseModel, SecretStr
 
+from locus_mysql.families.graphs.values import Encoded
 from locus_mysql.inspection.conversation import messages_of
 from locus_mysql.inspection.msgpack import DEPTH_LIMIT, TYPE, Unreadable, read_msgpack
-from locus_mysql.inspection.plain import metadata_of, plain
-from locus_mysql.versions.values import Encoded
+from locus_mysql.inspection.to_json import metadata_of, to_json
 
 SERDE = JsonPlusSerializer()
 
@@ -52,7 +52,7 @@ class Note:
 
 def told(value: Any) -> Any:
     """What is shown of a value that a graph stored."""
-    return plain(Encoded(*SERDE.dumps_typed(value)))
+    return to_json(Encoded(*SERDE.dumps_typed(value)))
 
 
 @given(JSON)
@@ -124,7 +124,7 @@ def test_nothing_that_bytes_name_is_imported_or_called(code: int, tmp_path: path
 
 @pytest.mark.parametrize("kind", ["pickle", "msgpack+aes", "json+x", "", "x" * 500])
 def test_what_is_no_json_or_msgpack_is_only_named(kind: str) -> None:
-    shown = plain(Encoded(kind, b"cos\nsystem\n(S'false'\ntR."))
+    shown = to_json(Encoded(kind, b"cos\nsystem\n(S'false'\ntR."))
     assert isinstance(shown, str)
     assert shown.endswith("24 bytes>")
     assert len(shown) < 100
@@ -136,7 +136,7 @@ def test_bytes_of_any_kind_are_read_or_refused(data: bytes) -> None:
         json.dumps(read_msgpack(data), allow_nan=False)
     except Unreadable:
         assert (
-            plain(Encoded("msgpack", data)) == f"<damaged msgpack, {len(data):,} byte{'' if len(data) == 1 else 's'}>"
+            to_json(Encoded("msgpack", data)) == f"<damaged msgpack, {len(data):,} byte{'' if len(data) == 1 else 's'}>"
         )
 
 
@@ -145,7 +145,7 @@ def test_flipped_and_lost_bytes_are_read_or_refused(value: Any, data: Any) -> No
     stored = bytearray(SERDE.dumps_typed({"messages": [HumanMessage("hi")], "value": value})[1])
     stored[data.draw(st.integers(0, len(stored) - 1))] ^= data.draw(st.integers(1, 255))
     del stored[data.draw(st.integers(1, len(stored))) :]
-    plain(Encoded("msgpack", bytes(stored)))
+    to_json(Encoded("msgpack", bytes(stored)))
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from locus.core.state import AgentState
 from locus.memory import retention
 
 from locus_mysql import MySQLConfig
-from locus_mysql.checkpoints.coding.codec import encode
-from locus_mysql.checkpoints.coding.delta import Lineage, encode_delta, extend
-from locus_mysql.checkpoints.coding.digests import hash_logs
 from locus_mysql.errors import InvalidInput
+from locus_mysql.families.checkpoints.coding.codec import encode
+from locus_mysql.families.checkpoints.coding.delta import Lineage, encode_delta, extend
+from locus_mysql.families.checkpoints.coding.digests import hash_logs
 from locus_mysql.integrations.locus import dicts
 from locus_mysql.integrations.locus.dicts import AgentDictOperations, canonical, canonical_value
 from locus_mysql.integrations.locus.operations import LocusOperations

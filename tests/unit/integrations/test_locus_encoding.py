@@ -10,13 +10,13 @@ from locus.core.messages import Message, ToolCall
 from locus.core.state import AgentState, ToolExecution
 from pydantic import BaseModel
 
-from locus_mysql.checkpoints.coding.codec import EncodedState, encode
-from locus_mysql.checkpoints.coding.delta import StoredRow, assemble, encode_delta
-from locus_mysql.checkpoints.coding.digests import hash_logs
-from locus_mysql.database.exact_json import decode_json
 from locus_mysql.errors import CorruptCheckpoint
+from locus_mysql.families.checkpoints.coding.codec import EncodedState, encode
+from locus_mysql.families.checkpoints.coding.delta import StoredRow, assemble, encode_delta
+from locus_mysql.families.checkpoints.coding.digests import hash_logs
 from locus_mysql.integrations.locus import state_texts
 from locus_mysql.integrations.locus.state_texts import decode_state, encode_state, only_calls
+from locus_mysql.runtime.exact_json import decode_json
 
 CALL = ToolCall(id="c1", name="add", arguments={"a": 1, "b": [1.5, None, {"deep": "\u00e9"}]})
 MESSAGES = (

@@ -12,7 +12,7 @@ from locus_mysql.engine.failures import explain
 from locus_mysql.server.hosts import host_of, is_loopback
 from locus_mysql.server.limits import Limits
 from locus_mysql.server.problems import Problem, explained, problem_of
-from locus_mysql.server.shares import Share, Shares
+from locus_mysql.server.quotas import Quota, Quotas
 
 
 def concrete(kind: type[Exception]) -> list[type[Exception]]:
@@ -91,19 +91,19 @@ def test_only_names_of_this_machine_are_the_loopback_interfaces() -> None:
 
 
 def test_no_tenant_gets_more_than_half_of_what_others_leave_and_all_is_given_back() -> None:
-    shares = Shares(4)
-    held = [Share("a"), Share("a")]
+    shares = Quotas(4)
+    held = [Quota("a"), Quota("a")]
     for one in held:
         one.take(shares, 1)
     with pytest.raises(Problem) as of_one:
-        Share("a").take(shares, 1)
-    held += [Share("b"), Share("c")]
+        Quota("a").take(shares, 1)
+    held += [Quota("b"), Quota("c")]
     held[2].take(shares, 1)
     with pytest.raises(Problem) as of_rest:
-        Share("b").take(shares, 1)
+        Quota("b").take(shares, 1)
     held[3].take(shares, 1)
     with pytest.raises(Problem) as of_all:
-        Share("d").take(shares, 1)
+        Quota("d").take(shares, 1)
     assert (of_one.value.status, of_rest.value.status, of_all.value.status) == (429, 429, 503)
     for one in held:
         one.give_back()

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import cast
 
-from ....checkpoints.rows import aware
 from ....config import MySQLConfig
-from ....database.exact_json import decode_json
 from ....dialect import Statement
 from ....engine.asynchronous import AsyncEngine
 from ....engine.operation import Batch, Operation
 from ....errors import ConfigError, CorruptCheckpoint, SchemaMismatch
+from ....families.checkpoints.rows import aware
+from ....runtime.exact_json import decode_json
 from .checkpointers import why_unreadable
 from .keyed import read_data
 from .sides import Given, Listed, Tell, Unreadable

@@ -13,7 +13,15 @@ from locus.memory.checkpointer import BaseCheckpointer
 from pydantic import ValidationError
 
 from ....errors import LocusMySQLError, Unavailable, UsageError
-from .sides import Given, Listed, Present, Unreadable, ask_for_each, same_metadata, same_states
+from .sides import (
+    Given,
+    Listed,
+    Present,
+    Unreadable,
+    ask_for_each,
+    same_metadata,
+    same_states,
+)
 
 #: More threads, or checkpoints of a thread, than there are.
 ALL = 1_000_000

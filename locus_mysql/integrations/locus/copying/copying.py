@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 
 from ....errors import LocusMySQLError, SetupError, Unavailable, UsageError
-from ....working.globs import matcher
+from ....families.working.globs import matcher
 from ...counting import counted
 from .report import CopyReport
 from .sides import (

@@ -22,9 +22,9 @@ from typing import Any
 
 from locus.memory.backends.file import FileCheckpointer
 
-from ....database.exact_json import decode_json
-from ....database.regular_files import open_regular, read_regular
 from ....errors import CorruptCheckpoint
+from ....runtime.exact_json import decode_json
+from ....runtime.regular_files import open_regular, read_regular
 from .checkpointers import CheckpointerTarget, state_of, time_of, why_unreadable
 from .sides import ASKED_BYTES, Given, Listed, Tell, Unreadable
 

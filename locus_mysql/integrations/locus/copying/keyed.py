@@ -25,7 +25,14 @@ from locus.memory.backends.mysql import MySQLBackend
 from locus.memory.backends.opensearch import OpenSearchBackend
 
 from ....errors import CorruptCheckpoint, UsageError
-from .checkpointers import ALL, CheckpointerTarget, cannot_list, state_of, time_of, why_unreadable
+from .checkpointers import (
+    ALL,
+    CheckpointerTarget,
+    cannot_list,
+    state_of,
+    time_of,
+    why_unreadable,
+)
 from .sides import Given, Listed, Unreadable, ask_for_each
 
 LATEST, LIST = ":latest", ":_checkpoints"

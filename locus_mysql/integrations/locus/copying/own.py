@@ -6,19 +6,32 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from ....checkpoints.coding.codec import EncodedState
-from ....checkpoints.moving import Damaged, KeptCheckpoint, Standing
-from ....checkpoints.new import Encoded, NewCheckpoint
-from ....checkpoints.records import decode_state_text
-from ....checkpoints.rows import as_sql_time
-from ....checkpoints.thread_writer import ThreadWriter, Wanted
-from ....database.database import Database
 from ....engine.bootstrap import has_tables
 from ....engine.operation import Operation
 from ....errors import CorruptCheckpoint, UsageError
-from ..dicts import ITERATION_CHECKPOINTS_KEY, AgentDictOperations, is_provisional
+from ....families.checkpoints.coding.codec import EncodedState
+from ....families.checkpoints.moving import Damaged, KeptCheckpoint, Standing
+from ....families.checkpoints.new import Encoded, NewCheckpoint
+from ....families.checkpoints.records import decode_state_text
+from ....families.checkpoints.rows import as_sql_time
+from ....families.checkpoints.thread_writer import ThreadWriter, Wanted
+from ....runtime.database import Database
+from ..dicts import (
+    ITERATION_CHECKPOINTS_KEY,
+    AgentDictOperations,
+    is_provisional,
+)
 from ..operations import LocusOperations
-from .sides import ANOTHER_TIME, Given, Listed, Present, ThreadChanged, Unreadable, same_metadata, same_states
+from .sides import (
+    ANOTHER_TIME,
+    Given,
+    Listed,
+    Present,
+    ThreadChanged,
+    Unreadable,
+    same_metadata,
+    same_states,
+)
 
 T = TypeVar("T")
 

@@ -18,8 +18,8 @@ from locus.memory.checkpointer import BaseCheckpointer
 from locus.memory.registry import get_checkpointer, list_checkpointers
 
 from ....config import MySQLConfig
-from ....database.database import Database
 from ....errors import ConfigError, SetupError, UsageError
+from ....runtime.database import Database
 from ..checkpointer import MySQLCheckpointer, SyncMySQLCheckpointer
 from ..operations import LocusOperations
 from .buckets import BucketSource, BucketTarget

@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from locus.core.state import AgentState
 
-from ....checkpoints.coding.codec import EncodedState
-from ....database.exact_json import decode_json, encode_json
+from ....families.checkpoints.coding.codec import EncodedState
+from ....runtime.exact_json import decode_json, encode_json
 from ..state_texts import decode_state, encode_state
 
 #: Told of what cannot be copied as it is.

@@ -22,8 +22,8 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import BaseModel
 
+from locus_mysql.families.graphs.values import Encoded, Grown
 from locus_mysql.integrations.langgraph.messages import MessagePieces, load
-from locus_mysql.versions.values import Encoded, Grown
 
 SERDE = JsonPlusSerializer()
 JSON: Any = st.recursive(

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from locus_mysql.families.memories.vectors.coding import encode_floats
+from locus_mysql.families.memories.vectors.scoring import Query
 from locus_mysql.integrations.memu import ranking
 from locus_mysql.integrations.memu.ranking import Pool, PoolCache, nearest, salience_factor
-from locus_mysql.memories.vectors.coding import encode_floats
-from locus_mysql.memories.vectors.scoring import Query
 
 floats = st.floats(-100, 100, width=32)
 embeddings = st.lists(st.lists(floats, min_size=3, max_size=3), max_size=30)

@@ -1,0 +1,186 @@
+"""``show`` and ``history``: a conversation as it was at a checkpoint or a time; and which checkpoints there are."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from ...errors import NotFound
+from ...inspection.inspector import Inspector
+from ...inspection.records import CheckpointRow, Page, StateView, ThreadRow, Window
+from ..arguments import FAILED, OK, add_limit, at_least_one
+from .command import (
+    PAGE,
+    ROOM_FOR_TIMES,
+    Clock,
+    add_looking,
+    add_namespace,
+    add_thread,
+    checkpoint_at,
+    find_thread,
+    look,
+    named,
+)
+from .measures import TIME_HELP, told_size
+from .render_messages import one_line, show_messages, show_writes
+from .screen import Column, Said, Screen, as_json, json_text, write_json
+
+#: Characters of metadata that a terminal is shown of each checkpoint in a list.
+_METADATA_LIMIT = 60
+
+#: On a terminal that is narrower, metadata is left out of lists.
+_ROOM_FOR_METADATA = 110
+
+
+def add_show(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``show``."""
+    add_thread(parser)
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--checkpoint", metavar="ID", help="as it was then; the beginning of an id will do (the newest)")
+    which.add_argument("--at", metavar="TIME", help=f"as it was at a time: {TIME_HELP}")
+    parser.add_argument("--last", type=at_least_one, metavar="N", help="only the last messages")
+    parser.add_argument("--state", action="store_true", help="the whole state, beside the conversation")
+    parser.add_argument("--full", action="store_true", help="long texts whole; in a pipe they are anyway")
+    add_namespace(parser)
+    add_looking(parser)
+
+
+def add_history(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``history``."""
+    add_thread(parser)
+    add_limit(parser, 50)
+    parser.add_argument("--cursor", metavar="CURSOR", help="go on where a list ended")
+    add_looking(parser)
+
+
+def show(arguments: argparse.Namespace) -> int:
+    """Show a conversation; 1 if there is none."""
+    clock = Clock(arguments)
+    moment = None if arguments.at is None else clock.moment(arguments.at)
+
+    async def find(inspector: Inspector) -> tuple[ThreadRow, StateView]:
+        thread = await find_thread(inspector, arguments.thread, arguments.family)
+        checkpoint_id, namespace = None, arguments.namespace
+        if moment is not None:
+            chosen = await checkpoint_at(inspector, thread, moment, namespace, clock)
+            checkpoint_id, namespace = chosen.checkpoint_id, chosen.namespace
+        elif arguments.checkpoint is not None:
+            chosen = await named(inspector, thread, arguments.checkpoint, namespace)
+            checkpoint_id, namespace = chosen.checkpoint_id, chosen.namespace
+        whole = arguments.last is None or arguments.state or arguments.json
+        window = None if whole else Window(arguments.last)
+        view = await inspector.state(thread.family, thread.thread_id, checkpoint_id, namespace=namespace, window=window)
+        if view is None:
+            where = f" in namespace {namespace!r:.200}" if namespace else ""
+            raise NotFound(f"Thread {thread.thread_id!r:.200} has no checkpoint{where}; the command history lists all.")
+        return thread, view
+
+    thread, view = look(arguments, find)
+    if arguments.json:
+        write_json(view)
+    else:
+        _show(Screen(), thread, view, arguments, clock)
+    return OK if view.damage is None else FAILED
+
+
+def history(arguments: argparse.Namespace) -> int:
+    """List the checkpoints of a thread, newest first; 1 if there is no such thread."""
+    clock = Clock(arguments)
+
+    async def find(inspector: Inspector) -> Page[CheckpointRow]:
+        thread = await find_thread(inspector, arguments.thread, arguments.family)
+        rows: list[CheckpointRow] = []
+        cursor: str | None = arguments.cursor
+        while True:
+            size = min(arguments.limit - len(rows), PAGE)
+            page = await inspector.history(thread.family, thread.thread_id, limit=size, cursor=cursor)
+            rows += page.items
+            cursor = page.cursor
+            if cursor is None or len(rows) == arguments.limit:
+                return Page(rows, cursor)
+
+    page = look(arguments, find)
+    if arguments.json:
+        write_json({"checkpoints": page.items, "cursor": page.cursor})
+    else:
+        _show_history(Screen(), page, clock)
+    return OK
+
+
+def _show(screen: Screen, thread: ThreadRow, view: StateView, arguments: argparse.Namespace, clock: Clock) -> None:
+    checkpoint = view.checkpoint
+    newest = " (the newest)" if checkpoint.checkpoint_id == thread.checkpoint_id and not checkpoint.namespace else ""
+    screen.line(Said("thread      ", "dim"), Said(thread.thread_id, "bold"), Said(f"  {thread.family}", "dim"))
+    screen.line(Said("checkpoint  ", "dim"), Said(checkpoint.checkpoint_id, "yellow"), Said(newest, "dim"))
+    if checkpoint.namespace:
+        screen.line(Said("namespace   ", "dim"), checkpoint.namespace)
+    screen.line(Said("saved       ", "dim"), clock.zoned(checkpoint.created_at))
+    if checkpoint.parent_id is not None:
+        screen.line(Said("follows     ", "dim"), checkpoint.parent_id)
+    if checkpoint.metadata:
+        limit = None if arguments.full or not screen.terminal else 500
+        screen.line(Said("metadata    ", "dim"), one_line(checkpoint.metadata, limit=limit))
+    screen.line("")
+    for damage in (checkpoint.damage, view.damage):
+        if damage is not None:
+            screen.line(Said("damaged: ", "red"), damage)
+    messages = view.messages[-arguments.last :] if arguments.last else view.messages
+    earlier = view.before + len(view.messages) - len(messages)
+    if earlier:
+        screen.line(Said(f"({earlier:,} earlier messages)", "dim"))
+        screen.line("")
+    show_messages(screen, messages, clock, full=arguments.full)
+    if arguments.state or not (view.messages or view.damage):
+        screen.line(Said("state", "bold"))
+        screen.block(json_text(as_json(view.state), indent=2), limit=None)
+    if view.writes:
+        show_writes(screen, view.writes, full=arguments.full)
+
+
+def _show_history(screen: Screen, page: Page[CheckpointRow], clock: Clock) -> None:
+    """A table for each namespace, the graph's own first."""
+    spaces: dict[str, list[CheckpointRow]] = {}
+    for row in sorted(page.items, key=lambda row: bool(row.namespace)):
+        spaces.setdefault(row.namespace, []).append(row)
+    for space, rows in spaces.items():
+        if space:
+            screen.line("")
+            screen.line(Said("namespace  ", "dim"), space)
+        _show_line(screen, rows, clock)
+    for row in page.items:
+        if row.damage is not None:
+            screen.line(Said("damaged: ", "red"), row.damage)
+    if page.cursor is not None:
+        screen.line(Said(f"There are more: --cursor {page.cursor}", "dim"))
+
+
+def _show_line(screen: Screen, found: Sequence[CheckpointRow], clock: Clock) -> None:
+    """The checkpoints of one namespace; which one each follows, if that is not the one below."""
+    metadata = not screen.terminal or screen.width >= _ROOM_FOR_METADATA
+    times = not screen.terminal or screen.width >= ROOM_FOR_TIMES
+    below = [*(row.checkpoint_id for row in found[1:]), None]
+    strays = any(one is not None and row.parent_id != one for row, one in zip(found, below, strict=True))
+    columns = [
+        Column("checkpoint", "yellow"),
+        *([Column("follows")] if strays else []),
+        *([Column(clock.heading("saved"), whole=True)] if times else []),
+        Column("age", right=True, whole=True),
+        Column("size", right=True, whole=True),
+        *([Column("metadata", "dim")] if metadata else []),
+    ]
+    rows = [
+        [
+            row.checkpoint_id,
+            *([row.parent_id or ""] if strays else []),
+            *([clock.told(row.created_at)] if times else []),
+            clock.age(row.created_at),
+            told_size(row.size_bytes),
+            *([_metadata(row, screen)] if metadata else []),
+        ]
+        for row in found
+    ]
+    screen.table(columns, rows)
+
+
+def _metadata(row: CheckpointRow, screen: Screen) -> str:
+    return one_line(row.metadata, limit=_METADATA_LIMIT if screen.terminal else None) if row.metadata else ""

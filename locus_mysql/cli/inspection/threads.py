@@ -1,0 +1,118 @@
+"""``threads``: the threads saved to last, with their age, how many checkpoints they have, and what they take."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from ...inspection.inspector import Inspector
+from ...inspection.records import Page, ThreadRow
+from ..arguments import FAILED, OK, WrongArgument, add_limit, tell
+from .command import PAGE, ROOM_FOR_TIMES, Clock, add_looking, families_of, look
+from .measures import TIME_HELP, size_of, told_size
+from .screen import Column, Said, Screen, write_json
+
+
+def add_threads(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``threads``."""
+    parser.add_argument(
+        "pattern", nargs="?", default="*", metavar="GLOB", help="only ids that match, such as 'user-1*'"
+    )
+    add_limit(parser, 20)
+    parser.add_argument("--metadata", metavar="KEY=VALUE", help="only those whose newest checkpoint has this metadata")
+    parser.add_argument("--min-size", metavar="SIZE", help="only those that take so much, such as 100KB")
+    parser.add_argument("--since", metavar="TIME", help=f"only those last saved then or later: {TIME_HELP}")
+    parser.add_argument("--until", metavar="TIME", help="only those last saved before")
+    parser.add_argument("--cursor", metavar="CURSOR", help="go on where a list ended; needs --family")
+    add_looking(parser)
+
+
+def threads(arguments: argparse.Namespace) -> int:
+    """List threads, newest first; 1 if there are none."""
+    if arguments.cursor is not None and arguments.family is None:
+        raise WrongArgument("A cursor is of one family; give the --family that it came with.")
+    clock = Clock(arguments)
+    wanted: dict[str, Any] = {
+        "pattern": arguments.pattern,
+        "metadata": None if arguments.metadata is None else pair_of(arguments.metadata),
+        "min_bytes": None if arguments.min_size is None else size_of(arguments.min_size),
+        "saved_after": None if arguments.since is None else clock.moment(arguments.since),
+        "saved_before": None if arguments.until is None else clock.moment(arguments.until),
+    }
+
+    async def find(inspector: Inspector) -> tuple[Page[ThreadRow], bool]:
+        found: list[ThreadRow] = []
+        ends: list[str | None] = []
+        families = await families_of(inspector, arguments.family)
+        for family in families:
+            cursor: str | None = arguments.cursor
+            rows: list[ThreadRow] = []
+            while True:
+                size = min(arguments.limit - len(rows), PAGE)
+                page = await inspector.threads(family, limit=size, cursor=cursor, **wanted)
+                rows += page.items
+                cursor = page.cursor
+                if cursor is None or len(rows) == arguments.limit:
+                    break
+            found += rows
+            ends.append(cursor)
+        found.sort(key=lambda row: row.updated_at, reverse=True)
+        more = any(ends) or len(found) > arguments.limit
+        return Page(found[: arguments.limit], ends[0] if len(ends) == 1 else None), more
+
+    page, more = look(arguments, find)
+    if arguments.json:
+        write_json({"threads": page.items, "cursor": page.cursor, "more": more})
+    elif page.items:
+        _show(Screen(), page, clock, more=more)
+    else:
+        tell("There are no such threads.")
+    return OK if page.items else FAILED
+
+
+def pair_of(text: str) -> tuple[str, Any]:
+    """Key and value of an argument; a value that is JSON as that, any other as text.
+
+    Raises:
+        WrongArgument: It has no ``=``.
+    """
+    key, given, value = text.partition("=")
+    if not given:
+        raise WrongArgument(f"Metadata is given as KEY=VALUE, not {text[:80]!r}.")
+    try:
+        return key, json.loads(value)
+    except (ValueError, RecursionError):
+        return key, value
+
+
+def _show(screen: Screen, page: Page[ThreadRow], clock: Clock, *, more: bool) -> None:
+    several = len({row.family for row in page.items}) > 1
+    times = not screen.terminal or screen.width >= ROOM_FOR_TIMES
+    columns = [
+        Column("thread", "bold"),
+        *([Column("family", whole=True)] if several else []),
+        *([Column(clock.heading("saved"), whole=True)] if times else []),
+        Column("age", right=True, whole=True),
+        Column("saves", right=True, whole=True),
+        Column("size", right=True, whole=True),
+    ]
+    rows = [
+        [
+            row.thread_id,
+            *([row.family] if several else []),
+            *([clock.told(row.updated_at)] if times else []),
+            clock.age(row.updated_at),
+            f"{row.checkpoints:,}",
+            told_size(row.size_bytes),
+        ]
+        for row in page.items
+    ]
+    screen.table(columns, rows)
+    for row in page.items:
+        if row.damage is not None:
+            screen.line(Said("damaged: ", "red"), row.damage)
+    if page.cursor is not None:
+        screen.line(Said(f"There are more: --family {page.items[0].family} --cursor {page.cursor}", "dim"))
+    elif more:
+        screen.line(Said("There are more: raise -n, or go through one kind at a time with --family.", "dim"))

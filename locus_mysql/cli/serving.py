@@ -1,0 +1,292 @@
+"""``serve`` and ``token``: the HTTP service with the inspector in the browser, and who may use it."""
+
+from __future__ import annotations
+
+import argparse
+import logging.config
+import os
+import re
+import ssl
+import stat
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..config import MySQLConfig
+from ..errors import ConfigError, SetupError
+from ..runtime.regular_files import read_regular
+from .arguments import (
+    OK,
+    add_connection,
+    add_prefix,
+    add_tenant,
+    options_of,
+    tell,
+)
+
+if TYPE_CHECKING:
+    from ..server.tokens import Tokens
+
+#: What may stand in the environment instead of a file.
+TOKENS_VARIABLE = "LOCUS_MYSQL_TOKENS"
+
+#: The key of cookies, which may stand in the environment likewise.
+COOKIE_KEY_VARIABLE = "LOCUS_MYSQL_COOKIE_KEY"
+
+DEFAULT_PORT = 8765
+
+MOST_WORKERS = 64
+
+#: Paths that are the same percent-encoded and decoded.
+_SEGMENT = r"[A-Za-z0-9._~!$&'()*+,;=:@-]+"
+_ROOT_PATH = re.compile(rf"(?:{_SEGMENT}(?:/{_SEGMENT})*)?")
+
+#: The largest file of a key of cookies.
+MAX_KEY_BYTES = 65_536
+
+#: How long a call of the service goes on trying while the database is away, in seconds, if nothing else was said:
+#: shorter than clients wait (Locus' 30 s), so that they are told.
+RETRY_DEADLINE_S = 10.0
+
+
+def add_serve(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``serve``."""
+    add_connection(parser)
+    add_tenant(parser, "threads, memories and sessions they are, where no tokens are needed")
+    add_prefix(parser)
+    parser.add_argument("--host", default="127.0.0.1", help="where to listen (127.0.0.1); elsewhere, tokens are needed")
+    parser.add_argument("--port", type=int, default=DEFAULT_PORT, help=f"TCP port ({DEFAULT_PORT}); 0 for a free one")
+    parser.add_argument(
+        "--tokens",
+        type=Path,
+        metavar="FILE",
+        help=f"who may do what, made by `token`; or its text in the environment as {TOKENS_VARIABLE}",
+    )
+    parser.add_argument(
+        "--allowed-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name that requests may be sent to; may be given more than once (any, where tokens are needed)",
+    )
+    parser.add_argument("--allow-writes", action="store_true", help="let the inspector branch, copy and delete threads")
+    parser.add_argument(
+        "--vacuum", action="store_true", help="let tokens that may write remove old threads and checkpoints"
+    )
+    parser.add_argument("--no-inspector", action="store_true", help="leave the pages for the browser out")
+    parser.add_argument(
+        "--cookie-key",
+        type=Path,
+        metavar="FILE",
+        help="what sign-ins to the inspector are signed with, 32 random bytes or more, for several processes behind "
+        f"one balancer; or its text in the environment as {COOKIE_KEY_VARIABLE} (drawn at the start)",
+    )
+    parser.add_argument("--max-body-bytes", type=int, metavar="BYTES", help="the largest request (16777216)")
+    parser.add_argument(
+        "--max-requests",
+        type=int,
+        metavar="COUNT",
+        help="how many are carried out at once, half of them by one token (128)",
+    )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=1,
+        metavar="COUNT",
+        help="processes that serve, each with connections and limits of its own (1)",
+    )
+    parser.add_argument(
+        "--processes",
+        type=int,
+        metavar="COUNT",
+        help="processes of each worker for requests that may take long, begun when they are needed (4); 0 for none",
+    )
+    parser.add_argument("--root-path", default="", metavar="PATH", help="the path that a proxy takes off")
+    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="certificate (PEM) for HTTPS")
+    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key (PEM)")
+    parser.add_argument("--quiet", action="store_true", help="log only what somebody should look into")
+
+
+def add_token(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``token``."""
+    parser.add_argument("name", help="who will have it, for the log")
+    parser.add_argument("--tenant", default="default", help="whose threads, memories and sessions it is for (default)")
+    parser.add_argument("--write", action="store_true", help="let it write; else it may only read")
+
+
+def token(arguments: argparse.Namespace) -> int:
+    """Draw a token: its entry for the file goes to the output, the token itself beside it."""
+    from ..server.tokens import new_token
+
+    made = new_token(arguments.name, arguments.tenant, "write" if arguments.write else "read")
+    print(f"\n{made.entry}", end="", flush=True)
+    tell(f"The token, which is shown this once: {made.secret}")
+    if sys.stdout.isatty():
+        tell("What stands above it belongs into a file: append it with >> tokens.toml.")
+    return OK
+
+
+def serve(arguments: argparse.Namespace) -> int:
+    """Serve until a signal asks to stop."""
+    _need_server()
+    from ..server.application import create_app
+    from ..server.limits import Limits
+    from ..server.running import bind, is_local, run, stop_s
+    from ..server.workers import fork_workers
+
+    config = MySQLConfig.from_env(**options_of(arguments))
+    if "retry_deadline_s" not in config.model_fields_set:
+        config = config.model_copy(update={"retry_deadline_s": RETRY_DEADLINE_S})
+    tokens = _tokens(arguments.tokens)
+    if tokens is not None and arguments.tenant is not None:
+        raise ConfigError("Each token names its tenant, so --tenant would mean nothing; leave it out.")
+    if (arguments.tls_cert is None) != (arguments.tls_key is None):
+        raise ConfigError("--tls-cert and --tls-key belong together; give both.")
+    if arguments.tls_cert is not None:
+        _check_certificate(arguments.tls_cert, arguments.tls_key)
+    if not 0 <= arguments.port <= 65535:
+        raise ConfigError("--port must be from 0 to 65535.")
+    if not 1 <= arguments.workers <= MOST_WORKERS:
+        raise ConfigError(f"--workers must be from 1 to {MOST_WORKERS}.")
+    arguments.root_path = _root_path(arguments.root_path)
+    given = {
+        "body_bytes": arguments.max_body_bytes,
+        "requests": arguments.max_requests,
+        "processes": arguments.processes,
+    }
+    if arguments.max_body_bytes is not None:
+        given["bodies_bytes"] = max(Limits().bodies_bytes, 2 * arguments.max_body_bytes)
+    limits = Limits(**{name: value for name, value in given.items() if value is not None})
+    sockets = bind(arguments.host, arguments.port)
+    try:
+        if tokens is None and not is_local(sockets):
+            raise ConfigError(
+                f"At {arguments.host!r} others can reach the service, so it needs tokens. Make one with "
+                "`python -m locus_mysql token NAME --write >> tokens.toml`, and give --tokens tokens.toml."
+            )
+        logging.config.dictConfig(_logs("WARNING" if arguments.quiet else "INFO"))
+        app = create_app(
+            config,
+            tokens=tokens,
+            allowed_hosts=arguments.allowed_host,
+            allow_writes=arguments.allow_writes,
+            vacuum=arguments.vacuum,
+            inspector=not arguments.no_inspector,
+            cookie_key=_cookie_key(arguments.cookie_key),
+            limits=limits,
+        )
+        scheme = "http" if arguments.tls_cert is None else "https"
+        port = sockets[0].getsockname()[1]
+
+        def ready() -> None:
+            host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
+            tell(f"Serving at {scheme}://{host}:{port}{arguments.root_path}/ until Ctrl-C.")
+            if tokens is None:
+                tell("Without tokens: every program on this machine may read and write.")
+
+        stopping = None
+        if arguments.workers > 1:
+            worker = fork_workers(arguments.workers, sockets, ready, stop_s(limits) + 1)
+            if isinstance(worker, int):
+                return worker
+            sockets, ready, stopping = list(worker.sockets), worker.ready, worker.stopping
+        run(
+            app,
+            sockets,
+            root_path=arguments.root_path,
+            tls_cert=arguments.tls_cert,
+            tls_key=arguments.tls_key,
+            ready=ready,
+            stopping=stopping,
+            ends_process=True,
+        )
+    finally:
+        for one in sockets:
+            one.close()
+    return OK
+
+
+def _root_path(given: str) -> str:
+    """The path that a proxy takes off, with a slash before it and none behind; empty if there is none.
+
+    Raises:
+        ConfigError: It holds what would have to be percent-encoded, so that the paths of requests would never match.
+    """
+    path = given.strip("/")
+    if _ROOT_PATH.fullmatch(path) is None or {".", ".."} & {*path.split("/")}:
+        raise ConfigError(
+            f"--root-path {given!r:.100} cannot be a path of this service: it may hold ASCII letters, digits, "
+            "- . _ ~ ! $ & ' ( ) * + , ; = : @ and single slashes, and no segment '.' or '..'. Let the proxy show the "
+            "service under such a path."
+        )
+    return f"/{path}" if path else ""
+
+
+def _tokens(file: Path | None) -> Tokens | None:
+    """The tokens of a file, or of the environment, if there are any."""
+    from ..server.tokens import Tokens
+
+    if file is not None:
+        try:
+            found = Tokens(path=file)
+            may_be_written = _others_may(file, stat.S_IWGRP | stat.S_IWOTH)
+        except (ConfigError, OSError) as error:
+            raise ConfigError(f"--tokens {file}: {error}") from None
+        if may_be_written:
+            tell(f"Other users of this machine may write {file}, and so give themselves tokens: chmod go-w {file}")
+        return found
+    text = os.environ.get(TOKENS_VARIABLE)
+    try:
+        return Tokens(text) if text else None
+    except ConfigError as error:
+        raise ConfigError(f"{TOKENS_VARIABLE}, which holds what a file would, not its name: {error}") from None
+
+
+def _check_certificate(certificate: Path, key: Path) -> None:
+    """Refuse files that are no certificate and its key."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except OSError as error:  # also that of TLS
+        raise ConfigError(f"--tls-cert {certificate} and --tls-key {key} cannot be used: {error.strerror}.") from None
+
+
+def _cookie_key(file: Path | None) -> bytes | None:
+    """The key of cookies in a file, or in the environment, without space around it, if there is one."""
+    if file is None:
+        text = os.environ.get(COOKIE_KEY_VARIABLE)
+        return os.fsencode(text.strip()) if text else None
+    try:
+        key = read_regular(file, MAX_KEY_BYTES, follow_links=True).strip()
+        may_be_read = _others_may(file, stat.S_IRGRP | stat.S_IROTH)
+    except OSError as error:
+        raise ConfigError(f"--cookie-key {file}: {error.strerror or 'it cannot be read'}.") from None
+    if may_be_read:
+        tell(f"Other users of this machine may read {file}, and with a token's digest sign in: chmod go-r {file}")
+    return key
+
+
+def _others_may(file: Path, bits: int) -> bool:
+    """Whether other users of the machine may do with a file what these bits of its mode are for."""
+    return os.name == "posix" and bool(file.stat().st_mode & bits)
+
+
+def _logs(level: str) -> dict[str, Any]:
+    """What is logged to the standard error; of Uvicorn only errors, as it tells of each malformed request."""
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+        "handlers": {"standard error": {"class": "logging.StreamHandler", "formatter": "line"}},
+        "root": {"handlers": ["standard error"], "level": "WARNING"},
+        "loggers": {"locus_mysql": {"level": level}, "uvicorn": {"level": "ERROR"}},
+    }
+
+
+def _need_server() -> None:
+    """Refuse to serve where the extra is not installed."""
+    from ..server import LIBRARIES
+
+    for library in LIBRARIES:
+        if find_spec(library) is None:
+            raise SetupError(f"`serve` needs {library}, which is not installed. Run pip install 'locus-mysql[server]'.")

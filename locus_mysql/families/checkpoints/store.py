@@ -1,0 +1,323 @@
+"""The versioned store of plain dicts: `CheckpointStore` and `SyncCheckpointStore`."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from pydantic import SecretStr
+
+from ...config import Keywords, MySQLConfig
+from ...dialect.checkpoints.dialect import CheckpointDialect
+from ...dialect.checkpoints.tables import Kind
+from ...engine.counters import Counters
+from ...engine.operation import Operation
+from ...runtime.arguments import check_thread_id
+from ...runtime.database import Database, share
+from ...runtime.exact_json import check_json_object
+from ...runtime.methods import awaited, blocking
+from .coding.codec import encode
+from .coding.delta import Delta
+from .conditions import Expected, expecting
+from .new import Encoded, NewCheckpoint
+from .operations import CheckpointOperations
+from .records import (
+    CheckpointInfo,
+    DiskUsage,
+    Health,
+    HistoryEntry,
+    SearchHit,
+    decode_state_text,
+)
+from .searchable import text_of_plain
+from .thread_cache import ThreadKey
+from .turns import AsyncTurns, SyncTurns
+
+State = dict[str, Any]
+
+
+class StoreOperations:
+    """The store's operations, for one tenant, with states as dicts.
+
+    Args:
+        config: The options.
+        kind: Which tables the states are in.
+    """
+
+    def __init__(self, config: MySQLConfig, kind: Kind = "dicts") -> None:
+        self.config = config
+        self.kind = kind
+        self._tenant = config.tenant
+        dialect = CheckpointDialect(config.table_prefix, kind, search=config.search, search_parser=config.search_parser)
+        self.schema = dialect.schema
+        self.checkpoints = CheckpointOperations(config, dialect)
+
+    @property
+    def tenant(self) -> str:
+        """Whose the threads are."""
+        return self._tenant
+
+    def count_in(self, counters: Counters) -> None:
+        """See `CountsCache.count_in`."""
+        self.checkpoints.counters = counters
+
+    def save(
+        self,
+        thread_id: str,
+        data: State,
+        checkpoint_id: str | None = None,
+        metadata: dict[str, Any] | None = None,
+        *,
+        expected: Expected = None,
+    ) -> Operation[str]:
+        """Store a state as the newest checkpoint of a thread.
+
+        Args:
+            thread_id: 1 to 512 characters, any but NUL; compared by code point.
+            data: A dict of JSON values. What is loaded is equal to it, in the same order.
+            checkpoint_id: 1 to 128 characters. A random one if None. If the thread has it, it moves to this state.
+            metadata: A dict of JSON values for queries, at most 65,536 bytes as JSON.
+            expected: The id of the checkpoint that must be the thread's newest, `NO_CHECKPOINT` if there must be none;
+                if it is not so, nothing is saved.
+
+        Returns:
+            The checkpoint's id.
+
+        Raises:
+            Conflict: The thread's newest checkpoint is not the one expected; the error names both.
+            TurnLost: The `turn` that the call is in is over.
+            InvalidInput: An argument cannot be stored exactly.
+            StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
+        """
+        check_json_object(data, "The state")
+        new = self.new(data, checkpoint_id, metadata)
+        return (yield from self.checkpoints.save(self._tenant, thread_id, new, expecting(expected)))
+
+    def new(self, data: State, checkpoint_id: str | None, metadata: object) -> NewCheckpoint:
+        """What to save for a state that JSON can hold."""
+
+        def text(delta: Delta) -> tuple[str, bool]:
+            return text_of_plain(data, delta)
+
+        encoded = Encoded(encode(data))
+        return NewCheckpoint(lambda _: encoded, text, checkpoint_id, metadata)
+
+    def place(self, thread_id: str) -> ThreadKey:
+        """The key of a thread: its tenant and its id."""
+        return self._tenant, check_thread_id(thread_id)
+
+    def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[State | None]:
+        """The state of a checkpoint, or of the newest of a thread; None if there is none.
+
+        Raises:
+            CorruptCheckpoint: One of its rows was changed or is gone, or what it holds is not a state. The error names
+                the row and the thread.
+        """
+        found = yield from self.checkpoints.load(self._tenant, thread_id, checkpoint_id)
+        return None if found is None else decode_state_text(found.text(), thread_id)
+
+    def exists(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
+        """Whether a thread has this checkpoint, or any."""
+        return (yield from self.checkpoints.exists(self._tenant, thread_id, checkpoint_id))
+
+    def delete(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
+        """Delete a checkpoint, or a whole thread; True if there was one."""
+        return (yield from self.checkpoints.delete(self._tenant, thread_id, checkpoint_id))
+
+    def list_checkpoints(self, thread_id: str, limit: int = 10) -> Operation[list[str]]:
+        """Ids of a thread's checkpoints, newest first."""
+        return (yield from self.checkpoints.list_checkpoints(self._tenant, thread_id, limit))
+
+    def history(self, thread_id: str, limit: int = 100) -> Operation[list[HistoryEntry]]:
+        """A thread's checkpoints: id, parent's id, time, stored bytes and metadata; newest first."""
+        return (yield from self.checkpoints.history(self._tenant, thread_id, limit))
+
+    def list_threads(self, limit: int = 100, pattern: str = "*", offset: int = 0) -> Operation[list[str]]:
+        """Ids of threads, most recently saved first.
+
+        Args:
+            limit: At most this many.
+            pattern: A glob: ``*`` stands for any text, ``?`` for one character, all else for itself.
+            offset: Leave out this many first.
+        """
+        return (yield from self.checkpoints.list_threads(self._tenant, limit, pattern, offset))
+
+    def count(self, pattern: str = "*") -> Operation[int]:
+        """How many threads match a glob."""
+        return (yield from self.checkpoints.count(self._tenant, pattern))
+
+    def copy_thread(self, source_thread_id: str, dest_thread_id: str) -> Operation[bool]:
+        """Copy a thread with all its checkpoints, on the server; False if there is none.
+
+        Raises:
+            ThreadExists: The destination has checkpoints; nothing was changed.
+        """
+        return (yield from self.checkpoints.copy_thread(self._tenant, source_thread_id, dest_thread_id))
+
+    def get_metadata(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[CheckpointInfo | None]:
+        """Id, metadata and time of a checkpoint, or of the newest of a thread; None if there is none."""
+        return (yield from self.checkpoints.get_metadata(self._tenant, thread_id, checkpoint_id))
+
+    def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> Operation[list[CheckpointInfo]]:
+        """Checkpoints whose metadata has this top-level key with a value that contains this one, newest first.
+
+        A list contains each of its elements, and lists of them; an object contains objects of some of its pairs; all
+        else contains what is equal to it, as JSON: MySQL's ``JSON_CONTAINS``.
+        """
+        return (yield from self.checkpoints.query_by_metadata(self._tenant, key, value, limit))
+
+    def search(self, query: str, limit: int = 10) -> Operation[list[SearchHit]]:
+        """Checkpoints that hold words of a query, best first, the newest of equals first.
+
+        The score says which of the words a text holds, not how often; the rarer a word is among the tenant's hits of
+        this query, the more it counts. Scores of different queries cannot be compared.
+        Words under three letters and MySQL's stop words are not found, unless the server is set up otherwise.
+        """
+        return (yield from self.checkpoints.search(self._tenant, query, limit))
+
+    def search_data(self, path: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
+        """Threads whose newest state holds a value under a top-level key, as MySQL's ``JSON_CONTAINS`` tells it.
+
+        Reads every thread's newest state until enough are found; for what is asked often, use metadata. States that are
+        damaged are left out, with a warning in the log.
+
+        Returns:
+            Dicts of ``thread_id``, ``checkpoint_id``, ``updated_at`` and ``data``, most recently saved first.
+        """
+        return (yield from self.checkpoints.search_data(self._tenant, path, value, limit))
+
+    def list_with_metadata(self, limit: int = 100) -> Operation[list[CheckpointInfo]]:
+        """The newest checkpoint of each thread, most recently saved first."""
+        return (yield from self.checkpoints.list_with_metadata(self._tenant, limit))
+
+    def get_disk_usage(self, thread_id: str | None = None) -> Operation[DiskUsage]:
+        """Bytes that a thread, or all threads, take on the server, indexes left out."""
+        return (yield from self.checkpoints.get_disk_usage(self._tenant, thread_id))
+
+    def health_check(self) -> Operation[Health]:
+        """Ask the server for its version and time."""
+        return (yield from self.checkpoints.health_check())
+
+    def vacuum(self, older_than_days: float = 30) -> Operation[int]:
+        """Remove checkpoints older than this many days; returns how many.
+
+        A thread not saved to since goes whole; of others the newest checkpoint always stays. Runs thread by thread, so
+        writers wait for one thread at most.
+        """
+        return (yield from self.checkpoints.vacuum(self._tenant, older_than_days))
+
+    def forget_tenant(self) -> Operation[int]:
+        """Delete all threads of the tenant; returns how many checkpoints there were."""
+        return (yield from self.checkpoints.forget_tenant(self._tenant))
+
+
+class CheckpointStore(AsyncTurns[StoreOperations]):
+    """Versioned states of threads, as plain dicts, in MySQL. Every save is a checkpoint that can be loaded again.
+
+    Args:
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
+        options: Options of `MySQLConfig`; with a `Database`, those of a store.
+
+    Example:
+        ```python
+        async with CheckpointStore(dsn="mysql://user:password@localhost/app") as store:
+            first = await store.save("thread-1", {"step": 1})
+            await store.save("thread-1", {"step": 2})
+            assert await store.load("thread-1") == {"step": 2}
+            assert await store.load("thread-1", first) == {"step": 1}
+        ```
+    """
+
+    def __init__(
+        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
+    ) -> None:
+        database, config, owned = share(where, options)
+        super().__init__(StoreOperations(config), database, owned=owned)
+
+    @awaited(StoreOperations.save)
+    def save(self) -> None: ...
+    @awaited(StoreOperations.load)
+    def load(self) -> None: ...
+    @awaited(StoreOperations.exists)
+    def exists(self) -> None: ...
+    @awaited(StoreOperations.delete)
+    def delete(self) -> None: ...
+    @awaited(StoreOperations.list_checkpoints)
+    def list_checkpoints(self) -> None: ...
+    @awaited(StoreOperations.history)
+    def history(self) -> None: ...
+    @awaited(StoreOperations.list_threads)
+    def list_threads(self) -> None: ...
+    @awaited(StoreOperations.count)
+    def count(self) -> None: ...
+    @awaited(StoreOperations.copy_thread)
+    def copy_thread(self) -> None: ...
+    @awaited(StoreOperations.get_metadata)
+    def get_metadata(self) -> None: ...
+    @awaited(StoreOperations.query_by_metadata)
+    def query_by_metadata(self) -> None: ...
+    @awaited(StoreOperations.search)
+    def search(self) -> None: ...
+    @awaited(StoreOperations.search_data)
+    def search_data(self) -> None: ...
+    @awaited(StoreOperations.list_with_metadata)
+    def list_with_metadata(self) -> None: ...
+    @awaited(StoreOperations.get_disk_usage)
+    def get_disk_usage(self) -> None: ...
+    @awaited(StoreOperations.health_check)
+    def health_check(self) -> None: ...
+    @awaited(StoreOperations.vacuum)
+    def vacuum(self) -> None: ...
+    @awaited(StoreOperations.forget_tenant)
+    def forget_tenant(self) -> None: ...
+
+
+class SyncCheckpointStore(SyncTurns[StoreOperations]):
+    """`CheckpointStore` without an event loop: the same methods, blocking. Safe to share between threads.
+
+    Args:
+        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
+        options: Options of `MySQLConfig`; with a `Database`, those of a store.
+    """
+
+    def __init__(
+        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
+    ) -> None:
+        database, config, owned = share(where, options)
+        super().__init__(StoreOperations(config), database, owned=owned)
+
+    @blocking(StoreOperations.save)
+    def save(self) -> None: ...
+    @blocking(StoreOperations.load)
+    def load(self) -> None: ...
+    @blocking(StoreOperations.exists)
+    def exists(self) -> None: ...
+    @blocking(StoreOperations.delete)
+    def delete(self) -> None: ...
+    @blocking(StoreOperations.list_checkpoints)
+    def list_checkpoints(self) -> None: ...
+    @blocking(StoreOperations.history)
+    def history(self) -> None: ...
+    @blocking(StoreOperations.list_threads)
+    def list_threads(self) -> None: ...
+    @blocking(StoreOperations.count)
+    def count(self) -> None: ...
+    @blocking(StoreOperations.copy_thread)
+    def copy_thread(self) -> None: ...
+    @blocking(StoreOperations.get_metadata)
+    def get_metadata(self) -> None: ...
+    @blocking(StoreOperations.query_by_metadata)
+    def query_by_metadata(self) -> None: ...
+    @blocking(StoreOperations.search)
+    def search(self) -> None: ...
+    @blocking(StoreOperations.search_data)
+    def search_data(self) -> None: ...
+    @blocking(StoreOperations.list_with_metadata)
+    def list_with_metadata(self) -> None: ...
+    @blocking(StoreOperations.get_disk_usage)
+    def get_disk_usage(self) -> None: ...
+    @blocking(StoreOperations.health_check)
+    def health_check(self) -> None: ...
+    @blocking(StoreOperations.vacuum)
+    def vacuum(self) -> None: ...
+    @blocking(StoreOperations.forget_tenant)
+    def forget_tenant(self) -> None: ...

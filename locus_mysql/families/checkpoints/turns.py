@@ -1,0 +1,318 @@
+"""One turn at a time on a thread: the method ``turn`` of both sides, and the blocks that it gives."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, Protocol, TypeVar
+
+from ...engine.logs import TURNS, told
+from ...engine.operation import Operation
+from ...errors import LocusMySQLError, ThreadBusy
+from ...runtime.stores import AsyncStore, HasSchema, SyncStore
+from .leases import RENEWALS, Lease, LeaseOperations, Turns, check_turn
+from .operations import CheckpointOperations
+from .thread_cache import ThreadKey
+
+#: Whoever waits asks the server anew after a time that grows from the first to the longest, in seconds.
+FIRST_PAUSE_S = 0.05
+LONGEST_PAUSE_S = 1.0
+
+
+class HasTurns(HasSchema, Protocol):
+    """Operations of a public class."""
+
+    @property
+    def checkpoints(self) -> CheckpointOperations:
+        """The operations they are made of."""
+
+    def place(self, thread_id: str) -> ThreadKey:
+        """Where a thread is: its tenant and its id."""
+
+
+O = TypeVar("O", bound=HasTurns)  # noqa: E741 - operations
+
+
+class AsyncTurns(AsyncStore[O]):
+    """Base of asynchronous classes that have turns."""
+
+    def turn(self, thread_id: str, wait_s: float = 30.0, lease_s: float = 20.0) -> AsyncTurn:
+        """One turn at a time on a thread, in whatever process: an ``async with`` block.
+
+        Calls in the block, and in tasks begun in it, belong to the turn; a block for the same thread within it is part
+        of it. Who takes no turn is not kept out. The thread need not exist. The turn is renewed while it is held; if
+        its holder dies, it ends when its lease does, by the server's clock. Deleting the thread ends it too, unless
+        that is done within it.
+
+        Args:
+            thread_id: The thread.
+            wait_s: How long to wait for somebody else's turn to end, in seconds; 0 to 86,400.
+            lease_s: How long the turn lasts if it is not renewed, in seconds; 0.5 to 3,600. It is renewed after every
+                quarter of that, so the event loop must not be blocked for longer than the rest.
+
+        Raises:
+            ThreadBusy: Somebody else had the turn for as long as was waited.
+            TurnLost: Raised by a save or a delete in the block if the turn is over; nothing is written then.
+            InvalidInput: An argument is wrong.
+        """
+        return AsyncTurn(self._run, self._operations, self._operations.place(thread_id), wait_s, lease_s)
+
+
+class SyncTurns(SyncStore[O]):
+    """Base of blocking classes that have turns."""
+
+    def turn(self, thread_id: str, wait_s: float = 30.0, lease_s: float = 20.0) -> SyncTurn:
+        """One turn at a time on a thread, in whatever process: a ``with`` block.
+
+        Calls in the block of the same thread of execution belong to the turn; those of others, only if they run in a
+        copy of its context (``contextvars.copy_context``). A thread of its own renews it. All else is as for the
+        asynchronous class.
+
+        Args:
+            thread_id: The thread.
+            wait_s: How long to wait for somebody else's turn to end, in seconds; 0 to 86,400.
+            lease_s: How long the turn lasts if it is not renewed, in seconds; 0.5 to 3,600. It is renewed after every
+                quarter of that.
+
+        Raises:
+            ThreadBusy: Somebody else had the turn for as long as was waited.
+            TurnLost: Raised by a save or a delete in the block if the turn is over; nothing is written then.
+            InvalidInput: An argument is wrong.
+        """
+        return SyncTurn(self._run, self._operations, self._operations.place(thread_id), wait_s, lease_s)
+
+
+class _Turn:
+    """What both blocks share.
+
+    Args:
+        operations: The store's.
+        key: The tenant and the thread.
+        wait_s: How long to wait.
+        lease_s: How long the turn outlives its holder.
+    """
+
+    def __init__(self, operations: HasTurns, key: ThreadKey, wait_s: float, lease_s: float) -> None:
+        self._wait_s, lease_s = check_turn(wait_s, lease_s)
+        self._turns: Turns[Any] = operations.checkpoints.turns
+        self._operations: LeaseOperations = operations.checkpoints.leases
+        self._lease = Lease(key, lease_s)
+        self._joined = False
+        self._pause_s = FIRST_PAUSE_S
+
+    def _join(self) -> Lease | None:
+        """The turn that the call is in already, if any: then this block is part of that one."""
+        outer = self._turns.of(self._lease.key)
+        self._joined = outer is not None and outer.here and not outer.ended
+        return outer if self._joined else None
+
+    def _pause(self, left_s: float, deadline: float) -> float:
+        """How long to wait before asking again.
+
+        Args:
+            left_s: For how long the turn is somebody else's, unless it is given back or renewed.
+            deadline: When waiting ends.
+
+        Raises:
+            ThreadBusy: That time has come.
+        """
+        now = time.monotonic()
+        if now >= deadline:
+            raise self._busy()
+        drawn = random.uniform(self._pause_s / 2, self._pause_s)  # noqa: S311 - spreads load, guards no secret
+        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+        return max(0.001, min(drawn, left_s + 0.01, deadline - now))
+
+    def _busy(self) -> ThreadBusy:
+        return ThreadBusy(self._lease.thread_id, self._wait_s)
+
+    def _renewed(self, began: float, held: bool) -> None:
+        if not held and not self._lease.ended:
+            self._lease.lost = True
+            TURNS.warning("A turn was lost: it was not renewed in time, or its thread was deleted.")
+        elif held:
+            self._renewed_at = began
+
+    def _renewal_failed(self, error: LocusMySQLError) -> None:
+        TURNS.warning("A turn could not be renewed; trying again: %s", told(error))
+        if time.monotonic() > self._renewed_at + self._lease.lease_s:
+            self._lease.lost = True
+
+    _renewed_at = 0.0
+
+
+class AsyncTurn(_Turn):
+    """``async with`` block in which no other turn on the thread runs."""
+
+    def __init__(
+        self,
+        run: Callable[[Operation[Any]], Coroutine[Any, Any, Any]],
+        operations: HasTurns,
+        key: ThreadKey,
+        wait_s: float,
+        lease_s: float,
+    ) -> None:
+        super().__init__(operations, key, wait_s, lease_s)
+        self._run = run
+        self._renewing: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Lease:
+        outer = self._join()
+        if outer is not None:
+            return outer
+        deadline = time.monotonic() + self._wait_s
+        self._lock = self._turns.lock((id(asyncio.get_running_loop()), self._lease.key), asyncio.Lock)
+        try:
+            async with asyncio.timeout(self._wait_s):
+                await self._lock.acquire()
+        except TimeoutError:
+            raise self._busy() from None
+        try:
+            await self._acquire(deadline)
+        except BaseException:
+            self._lock.release()
+            raise
+        self._turns.enter(self._lease)
+        self._renewing = asyncio.create_task(self._renew())
+        return self._lease
+
+    async def _acquire(self, deadline: float) -> None:
+        while True:
+            try:
+                self._renewed_at = time.monotonic()
+                left_s = await self._run(self._operations.acquire(self._lease))
+            except BaseException:  # it may have been taken, or still be
+                await _to_the_end(self._give_back(settle=True))
+                raise
+            if left_s is None:
+                return
+            await asyncio.sleep(self._pause(left_s, deadline))
+
+    async def _renew(self) -> None:
+        while not self._lease.lost:
+            await asyncio.sleep(self._lease.lease_s / RENEWALS)
+            began = time.monotonic()
+            try:
+                self._renewed(began, await self._run(self._operations.renew(self._lease)))
+            except LocusMySQLError as error:
+                self._renewal_failed(error)
+
+    async def __aexit__(self, *error: object) -> None:
+        if self._joined:
+            return
+        self._lease.ended = True
+        self._turns.leave(self._lease)
+        try:
+            if self._lease.here:
+                await _to_the_end(self._end())
+        finally:
+            self._lock.release()
+
+    async def _end(self) -> None:
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.gather(self._renewing, return_exceptions=True)
+        await self._give_back()
+
+    async def _give_back(self, *, settle: bool = False) -> None:
+        try:
+            await self._run(self._operations.release(self._lease, settle=settle))
+        except LocusMySQLError as error:
+            TURNS.warning("A turn could not be given back; it ends by itself: %s", told(error))
+
+
+class SyncTurn(_Turn):
+    """``with`` block in which no other turn on the thread runs."""
+
+    def __init__(
+        self,
+        run: Callable[[Operation[Any]], Any],
+        operations: HasTurns,
+        key: ThreadKey,
+        wait_s: float,
+        lease_s: float,
+    ) -> None:
+        super().__init__(operations, key, wait_s, lease_s)
+        self._run = run
+        self._stop = threading.Event()
+        self._renewing: threading.Thread | None = None
+
+    def __enter__(self) -> Lease:
+        outer = self._join()
+        if outer is not None:
+            return outer
+        deadline = time.monotonic() + self._wait_s
+        self._lock = self._turns.lock(self._lease.key, _ThreadLock)
+        if not self._lock.inner.acquire(timeout=self._wait_s):
+            raise self._busy()
+        try:
+            self._acquire(deadline)
+        except BaseException:
+            self._lock.inner.release()
+            raise
+        self._turns.enter(self._lease)
+        self._renewing = threading.Thread(target=self._renew, name="locus_mysql turn", daemon=True)
+        self._renewing.start()
+        return self._lease
+
+    def _acquire(self, deadline: float) -> None:
+        while True:
+            try:
+                self._renewed_at = time.monotonic()
+                left_s = self._run(self._operations.acquire(self._lease))
+            except BaseException:  # it may have been taken, or still be
+                self._give_back(settle=True)
+                raise
+            if left_s is None:
+                return
+            time.sleep(self._pause(left_s, deadline))
+
+    def _renew(self) -> None:
+        while not self._lease.lost and not self._stop.wait(self._lease.lease_s / RENEWALS):
+            began = time.monotonic()
+            try:
+                self._renewed(began, self._run(self._operations.renew(self._lease)))
+            except LocusMySQLError as error:
+                self._renewal_failed(error)
+
+    def __exit__(self, *error: object) -> None:
+        if self._joined:
+            return
+        self._lease.ended = True
+        self._turns.leave(self._lease)
+        self._stop.set()
+        try:
+            if self._lease.here:
+                self._give_back()
+                if self._renewing is not None:
+                    self._renewing.join(1.0)
+        finally:
+            self._lock.inner.release()
+
+    def _give_back(self, *, settle: bool = False) -> None:
+        try:
+            self._run(self._operations.release(self._lease, settle=settle))
+        except LocusMySQLError as error:
+            TURNS.warning("A turn could not be given back; it ends by itself: %s", told(error))
+
+
+class _ThreadLock:
+    """A lock that can be referred to weakly on every version of Python."""
+
+    def __init__(self) -> None:
+        self.inner = threading.Lock()
+
+
+async def _to_the_end(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run it to its end, also if the task is cancelled meanwhile; then be cancelled."""
+    task = asyncio.ensure_future(coroutine)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        with suppress(asyncio.CancelledError):
+            await task
+        raise

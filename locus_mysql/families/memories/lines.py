@@ -1,0 +1,175 @@
+"""Items as lines of JSON, and back: the format of exports. No I/O."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+from ...dialect.memories.moving import KeptRow
+from ...errors import CorruptCheckpoint, InvalidInput
+from ...runtime.checksummed_jsonl import End, Head, content_of, floats_bytes, floats_text, sealed
+from .arguments import (
+    SEARCHED_CHARACTERS,
+    TTL_LIMIT_S,
+    check_text,
+    encode_metadata,
+    encode_value,
+    searched_text,
+)
+from .moving import KeptItem, time_text
+from .namespaces import encoded_key, labels_of, path_of
+from .vectors.coding import decode_vector, floats_of
+
+#: What the first line says.
+FORMAT = "locus-mysql memories 1"
+
+_NEEDED = ("namespace", "key", "value", "version", "created_at", "updated_at")
+_NAMES = frozenset((*_NEEDED, "metadata", "ttl_us", "text", "expires_at", "embeddings"))
+
+#: The largest version.
+_LARGEST = 2**63 - 1
+
+Line: TypeAlias = Head | KeptItem | End
+
+
+def head_line(tenant: str, namespace: tuple[str, ...]) -> bytes:
+    """The first line.
+
+    Args:
+        tenant: Whose items follow.
+        namespace: The first labels of their namespaces.
+    """
+    return sealed({"format": FORMAT, "tenant": tenant, "namespace": namespace})
+
+
+def item_line(item: KeptItem, *, searched: bool = True) -> bytes:
+    """The line of an item.
+
+    Args:
+        item: The item.
+        searched: Whether the tables keep text to be searched by word; else there is none to tell of.
+
+    Raises:
+        CorruptCheckpoint: What is stored of it is no JSON.
+    """
+    row = item.row
+    try:
+        value = json.loads(row.value)
+        metadata = None if row.metadata is None else json.loads(row.metadata)
+        named = {"namespace": labels_of(row.path), "key": row.key.decode()}
+    except ValueError:
+        raise CorruptCheckpoint(
+            f"Item {row.key.decode(errors='replace')!r} in {labels_of(row.path)!r} cannot be read: it is no JSON. "
+            "Delete it."
+        ) from None
+    content: dict[str, Any] = {**named, "value": value}
+    if metadata is not None:
+        content["metadata"] = metadata
+    content |= {"version": row.version, "created_at": _iso(row.created_at), "updated_at": _iso(row.updated_at)}
+    if row.expires_at is not None:
+        content["expires_at"] = _iso(row.expires_at)
+    if row.ttl_us is not None:
+        content["ttl_us"] = row.ttl_us
+    if searched and row.text != default_text(value):
+        content["text"] = row.text
+    if item.vectors:
+        content["embeddings"] = [
+            {"float32": floats_text(raw)} | ({} if digest is None else {"digest": digest.hex()})
+            for digest, raw in item.vectors
+        ]
+    return sealed(content)
+
+
+def default_text(value: Any) -> str | None:
+    """What is searched by word where nothing else was said: all texts in the value."""
+    return searched_text(value)
+
+
+def parse_line(line: bytes, number: int) -> Line:
+    """What a line says.
+
+    Args:
+        line: With its line feed.
+        number: Counted from 1, to name it.
+
+    Raises:
+        InvalidInput: It is damaged, or holds what cannot be stored. The message has the line's number.
+    """
+    try:
+        content = content_of(line, number)
+        if isinstance(content, Head) and content.format != FORMAT:
+            raise InvalidInput(f"The file holds {content.format[:50]!r}; here it must be {FORMAT!r}.")
+        return item_of_content(content) if isinstance(content, dict) else content
+    except InvalidInput as error:
+        raise InvalidInput(f"Line {number}: {error}") from None
+
+
+def item_of_content(content: Mapping[str, Any]) -> KeptItem:
+    """The item of a line.
+
+    Raises:
+        InvalidInput: It holds what cannot be stored.
+    """
+    if unknown := sorted(content.keys() - _NAMES):
+        raise InvalidInput(f"An item has no {unknown[0]!r:.50}; known are {', '.join(sorted(_NAMES))}.")
+    if missing := [name for name in _NEEDED if name not in content]:
+        raise InvalidInput(f"The item has no {missing[0]!r}.")
+    value = content["value"]
+    text = content.get("text", default_text(value))
+    if text is not None:
+        text = check_text(text, "The text")[:SEARCHED_CHARACTERS]
+    expires_at, ttl_us = content.get("expires_at"), content.get("ttl_us")
+    row = KeptRow(
+        path_of(content["namespace"]),
+        encoded_key(content["key"]),
+        encode_value(value),
+        encode_metadata(content.get("metadata")),
+        _number(content["version"], "version"),
+        None if ttl_us is None else _number(ttl_us, "ttl_us", TTL_LIMIT_S * 1_000_000),
+        text or None,
+        _time(content["created_at"], "created_at"),
+        _time(content["updated_at"], "updated_at"),
+        None if expires_at is None else _time(expires_at, "expires_at"),
+    )
+    embeddings = content.get("embeddings", [])
+    if not isinstance(embeddings, list) or len(embeddings) > 65_536:
+        raise InvalidInput("embeddings must be a list of at most 65,536.")
+    return KeptItem(row, tuple(map(_embedding, embeddings)))
+
+
+def _embedding(content: Any) -> tuple[bytes | None, bytes]:
+    if not isinstance(content, dict) or "float32" not in content:
+        raise InvalidInput("An embedding cannot be read: it must hold 32-bit floats in base 64, as float32.")
+    raw = floats_bytes(content["float32"])
+    floats_of(decode_vector(raw), None)
+    if "digest" not in content:
+        return None, raw
+    try:
+        digest = bytes.fromhex(content["digest"])
+    except (TypeError, ValueError):
+        digest = b""
+    if len(digest) != 16:
+        raise InvalidInput("The digest of an embedding cannot be read: it must be 16 bytes in hexadecimal.")
+    return digest, raw
+
+
+def _number(value: Any, what: str, largest: int = _LARGEST) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= largest:
+        raise InvalidInput(f"{what} must be a whole number from 1 to {largest}.")
+    return value
+
+
+def _time(value: Any, what: str) -> str:
+    try:
+        time = datetime.fromisoformat(value)
+        if time.tzinfo is None or time.year < 1000:
+            raise ValueError
+        return time_text(time.astimezone(UTC).replace(tzinfo=None))
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{what} must be a time with its zone, as in '2026-01-31T12:00:00.000000Z'.") from None
+
+
+def _iso(time: str) -> str:
+    return f"{time.replace(' ', 'T')}Z"

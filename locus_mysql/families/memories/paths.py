@@ -1,0 +1,43 @@
+"""Texts in a JSON value by paths such as ``facts[*].text``."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from ...errors import InvalidInput
+
+_STEP = re.compile(r"([^.\[\]]+)|\[(\*|[0-9]+)\]")
+
+#: The whole value.
+WHOLE = "$"
+
+
+def check_path(path: object) -> str:
+    """A path that can be read: names joined by dots, each perhaps with ``[*]`` or ``[3]`` behind it.
+
+    Raises:
+        InvalidInput: It is none.
+    """
+    if not isinstance(path, str):
+        raise InvalidInput(f"A path must be text, not {type(path).__name__}.")
+    if path != WHOLE and not re.fullmatch(r"[^.\[\]]+(\.[^.\[\]]+|\[(\*|[0-9]+)\])*", path):
+        raise InvalidInput(f"Path {path!r} cannot be read. Write names joined by dots, as in 'a.b[*].c', or '$'.")
+    return path
+
+
+def texts_at(value: Any, path: str) -> list[str]:
+    """The texts at a path; what is there and no text, as JSON."""
+    found = [value]
+    for name, index in _STEP.findall(path) if path != WHOLE else ():
+        if name:
+            found = [part[name] for part in found if isinstance(part, dict) and name in part]
+        elif index == "*":
+            found = [item for part in found if isinstance(part, list) for item in part]
+        else:
+            found = [part[int(index)] for part in found if isinstance(part, list) and int(index) < len(part)]
+    texts = [
+        part if isinstance(part, str) else json.dumps(part, ensure_ascii=False) for part in found if part is not None
+    ]
+    return [text for text in texts if text]

@@ -1,0 +1,133 @@
+"""Embeddings as bytes: in full, as a byte per dimension and as a bit per dimension."""
+
+from __future__ import annotations
+
+import math
+import struct
+import sys
+from array import array
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from ....errors import InvalidInput
+from .numeric import np
+
+#: A sign bit per dimension takes 2,048 bytes at most; the VECTOR type has the same limit.
+DIMENSIONS_LIMIT = 16_383
+
+#: Scale, length of the error, length of the embedding; then a signed byte per dimension.
+HEADER = struct.Struct("<ddd")
+
+#: Types of NumPy arrays of which all numbers are taken at once.
+_FLOATS = () if np is None else (np.dtype(np.float32), np.dtype(np.float64))
+
+#: What a byte's value may be, either way.
+_LARGEST = 127
+
+
+class Coded(NamedTuple):
+    """An embedding in each of its forms.
+
+    Args:
+        embedding: 32-bit floats, little-endian.
+        code: See `HEADER`.
+        sig: Sign bits, the first dimension's the highest of the first byte.
+    """
+
+    embedding: bytes
+    code: bytes
+    sig: bytes
+
+
+def encode_vector(vector: Any, dims: int | None, what: str = "The embedding") -> Coded:
+    """An embedding as what is stored.
+
+    Args:
+        vector: Numbers; a list, an array of any kind, or a NumPy array of one dimension.
+        dims: How many there must be; any number if None.
+        what: What it is called in errors.
+
+    Raises:
+        InvalidInput: It is of another width, holds NaN or an infinity, or is all zeros, as 32-bit floats.
+    """
+    values = floats_of(vector, dims, what)
+    norm, scale, error, steps = _quantized_fast(values) if np is not None else _quantized(values)
+    code = HEADER.pack(scale, error * (1 + 1e-9) + 1e-300, norm) + steps
+    return Coded(encode_floats(values), code, signs_of(values))
+
+
+def _quantized(values: array[float]) -> tuple[float, float, float, bytes]:
+    """Length, scale, length of the error, and a signed byte per dimension."""
+    norm = math.sqrt(math.fsum(value * value for value in values))
+    scale = max(map(abs, values)) / _LARGEST
+    steps = [max(-_LARGEST, min(_LARGEST, round(value / scale))) for value in values]
+    error = math.sqrt(math.fsum((value - scale * step) ** 2 for value, step in zip(values, steps, strict=True)))
+    return norm, scale, error, array("b", steps).tobytes()
+
+
+def _quantized_fast(values: array[float]) -> tuple[float, float, float, bytes]:
+    """The same by NumPy."""
+    wide = np.asarray(values, dtype=np.float64)
+    scale = float(np.abs(wide).max()) / _LARGEST
+    steps = np.clip(np.rint(wide / scale), -_LARGEST, _LARGEST)
+    return math.sqrt(wide @ wide), scale, float(np.linalg.norm(wide - scale * steps)), steps.astype(np.int8).tobytes()
+
+
+def floats_of(vector: Any, dims: int | None, what: str = "The embedding") -> array[float]:
+    """An embedding as 32-bit floats, checked as `encode_vector` says."""
+    values = finite_floats(vector, dims, what)
+    if not any(values):
+        raise InvalidInput(f"{what} is all zeros (as 32-bit floats): it has no direction to be compared by.")
+    return values
+
+
+def finite_floats(vector: Any, dims: int | None, what: str = "The embedding") -> array[float]:
+    """The same, where all may be zeros."""
+    if np is not None and isinstance(vector, np.ndarray) and vector.dtype in _FLOATS and vector.ndim == 1:
+        with np.errstate(over="ignore"):
+            narrow = vector.astype(np.float32)
+        values, finite = array("f", narrow.tobytes()), bool(np.isfinite(narrow).all())
+        return _checked(values, dims, what, finite=finite)
+    if isinstance(vector, str | bytes) or not isinstance(vector, Iterable):
+        raise InvalidInput(f"{what} must be a list of numbers, not {type(vector).__name__}.")
+    try:
+        values = array("f", vector)
+    except OverflowError:
+        raise InvalidInput(f"{what} holds a number that a 32-bit float cannot hold.") from None
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{what} holds something that is no number.") from None
+    return _checked(values, dims, what, finite=all(map(math.isfinite, values)))
+
+
+def _checked(values: array[float], dims: int | None, what: str, *, finite: bool) -> array[float]:
+    if dims is not None and len(values) != dims:
+        raise InvalidInput(f"{what} has {len(values)} dimensions; the store's have {dims} (dims).")
+    if not 1 <= len(values) <= DIMENSIONS_LIMIT:
+        raise InvalidInput(f"{what} has {len(values)} dimensions; it may have 1 to {DIMENSIONS_LIMIT}.")
+    if not finite:
+        raise InvalidInput(f"{what} holds NaN or an infinity (as a 32-bit float).")
+    return values
+
+
+def decode_vector(raw: bytes) -> array[float]:
+    """The 32-bit floats that were stored."""
+    values = array("f", raw)
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values
+
+
+def signs_of(values: array[float]) -> bytes:
+    """A bit per dimension: whether it is above zero."""
+    bits = "".join("1" if value > 0 else "0" for value in values)
+    width = -(-len(bits) // 8)
+    return int(bits.ljust(8 * width, "0"), 2).to_bytes(width)
+
+
+def encode_floats(values: array[float]) -> bytes:
+    """32-bit floats as what is stored."""
+    if sys.byteorder == "little":
+        return values.tobytes()
+    swapped = array("f", values)
+    swapped.byteswap()
+    return swapped.tobytes()

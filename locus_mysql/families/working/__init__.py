@@ -1,0 +1,1 @@
+"""Working memory: variables, task state and notes of the current session."""

@@ -1,0 +1,91 @@
+"""Sessions in MySQL: `MySQLStorage`."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Unpack
+
+from pydantic import SecretStr
+
+from ....config import Keywords, MySQLConfig
+from ....drivers.registry import find_driver
+from ....runtime.arguments import check_tenant
+from ....runtime.database import Database, share
+from ....runtime.stores import AsyncStore, SyncStore
+from ..calls import Call, Reply
+from ..operations import WorkingOperations
+
+
+class _Blocking(SyncStore[WorkingOperations]):
+    """The blocking side."""
+
+    _awaited_class = "WorkingMemory"
+
+
+class MySQLStorage:
+    """Keeps sessions in MySQL: durable, shared by all processes, one round trip for each call. See `Storage`.
+
+    Args:
+        where: A DSN, a `MySQLConfig` or a `Database`; or give options as keywords.
+        options: Options of `MySQLConfig`.
+
+    Raises:
+        ConfigError: An option is unknown, wrong, or contradicts another.
+        DriverMissing: The client library is not installed.
+    """
+
+    def __init__(
+        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
+    ) -> None:
+        self.database, self.config, self._owned = share(where, options)
+        find_driver(self.config.driver)  # a missing library is told now, not at the first call
+        self._operations = WorkingOperations(self.config)
+
+    @cached_property
+    def _awaited(self) -> AsyncStore[WorkingOperations]:
+        return AsyncStore(self._operations, self.database, owned=self._owned)
+
+    @cached_property
+    def _blocking(self) -> SyncStore[WorkingOperations]:
+        return _Blocking(self._operations, self.database, owned=self._owned)
+
+    async def execute(self, call: Call) -> Reply:
+        """See `Storage`."""
+        return await self._awaited._run(self._operations.execute(call))
+
+    def execute_blocking(self, call: Call) -> Reply:
+        """See `Storage`."""
+        return self._blocking._run(self._operations.execute(call))
+
+    async def sweep(self, limit: int = 1_000) -> int:
+        """Remove sessions that have expired, each whole, those of all tenants; how many.
+
+        Args:
+            limit: At most this many.
+        """
+        return await self._awaited._run(self._operations.sweep(limit))
+
+    def sweep_blocking(self, limit: int = 1_000) -> int:
+        """The same, blocking."""
+        return self._blocking._run(self._operations.sweep(limit))
+
+    async def forget_tenant(self, tenant: str) -> int:
+        """See `Storage`. Each session is removed whole, in a transaction of its own."""
+        return await self._awaited._run(self._operations.forget_tenant(check_tenant(tenant)))
+
+    def forget_tenant_blocking(self, tenant: str) -> int:
+        """The same, blocking."""
+        return self._blocking._run(self._operations.forget_tenant(check_tenant(tenant)))
+
+    async def aclose(self) -> None:
+        """Close all connections if this opened them; the next call opens new ones."""
+        if self._owned:
+            await self.database.aclose()
+
+    def close(self) -> None:
+        """Close those of the blocking side if this opened them; the next call opens new ones."""
+        if self._owned:
+            self.database.close()
+
+    def __repr__(self) -> str:
+        return f"MySQLStorage({self.database!r})"

@@ -1,0 +1,384 @@
+"""Sessions in Redis or Valkey: `RedisStorage`."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import queue
+import re
+import threading
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from ....drivers.wire.sockets import abort_transport
+from ....engine.at_fork import tell_at_fork
+from ....errors import ConfigError, DriverMissing, PoolTimeout
+from ....runtime.arguments import check_tenant
+from ..calls import Address, Call, End, Reply
+from .redis_calls import arguments, key_of, pattern_of, reply_of, session_of
+from .redis_failures import failure
+
+#: So many names of keys Redis looks at, each time that it is asked for those of a tenant.
+SCANNED_AT_ONCE = 1_000
+
+#: What is sent to end any session.
+ENDING = arguments(Call("forget_tenant", Address("", ""), (End(),)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Script:
+    """The program that Redis runs for each call."""
+
+    text: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """A client that a storage opened for one event loop, and who may use it at once."""
+
+    client: Any
+    places: asyncio.Semaphore
+
+
+class RedisStorage:
+    """Keeps sessions in Redis 6.2 or later, or in Valkey. Each call is one round trip, and one Lua script.
+
+    What was acknowledged survives what Redis' own settings let it survive. With ``appendonly yes`` and
+    ``appendfsync always`` nothing that was acknowledged is lost when Redis or its machine dies; with ``everysec``, the
+    last second or two; without ``appendonly``, all since the last snapshot. A replica that takes over may lack what the
+    primary acknowledged last. With another ``maxmemory-policy`` than ``noeviction``, Redis drops sessions, or parts of
+    them, when it is full. A session that expires is removed by Redis itself.
+
+    Args:
+        where: A URL (``redis://``, ``rediss://``, ``unix://``; ``valkey://`` and ``valkeys://`` mean the first two), or
+            a client of redis-py: ``redis.asyncio.Redis``,
+            ``redis.Redis``, or either ``RedisCluster``; it must not decode responses. A client that is given serves its
+            own side only, and an asynchronous one its own event loop.
+        other: A client for the other side, if the first one was given as a client.
+        prefix: What the names of all keys begin with; without braces.
+        timeout_s: How long connecting, and waiting for an answer, may take each.
+        max_connections: Most connections at once, of each event loop and of the blocking side; further calls wait.
+        cluster: Whether the URL is that of a node of a Redis Cluster.
+        options: Others of redis-py's clients, for clients that are opened here.
+
+    Raises:
+        DriverMissing: redis-py is not installed.
+        ConfigError: The URL or an option is wrong.
+    """
+
+    def __init__(
+        self,
+        where: Any,
+        other: Any = None,
+        *,
+        prefix: str = "locus",
+        timeout_s: float = 5.0,
+        max_connections: int = 50,
+        cluster: bool = False,
+        **options: Any,
+    ) -> None:
+        if not prefix or "{" in prefix or "}" in prefix:
+            raise ConfigError(
+                f"The prefix {prefix!r} cannot begin keys of Redis: give one character or more, no braces."
+            )
+        self._prefix = prefix
+        self._library = _library()
+        self._script = _script()
+        self._timeout_s = timeout_s
+        self._max_connections = max_connections
+        self._cluster = cluster
+        self._options = options
+        # redis-py knows Valkey by the names of Redis only.
+        self._url = re.sub("^valkey(s?)://", r"redis\1://", where) if isinstance(where, str) else None
+        self._awaited: Any = None
+        self._blocking: Any = None
+        self._owns_blocking = self._url is not None
+        self._own: WeakKeyDictionary[asyncio.AbstractEventLoop, _Own] = WeakKeyDictionary()
+        self._abandoned: list[object] = []
+        self._lock = threading.Lock()
+        self._places = _places(max_connections)
+        if self._url is None:
+            self._take(where, other)
+            given = self._awaited or self._blocking
+            self._where = _shown(given)
+        else:
+            if other is not None:
+                raise ConfigError("Give RedisStorage a URL, or clients, but not both.")
+            self._where = "its URL"
+            self._where = _shown(self._open(awaited=True))
+        tell_at_fork(self)
+
+    @classmethod
+    def from_url(cls, url: str, **options: Any) -> RedisStorage:
+        """One with clients of its own, as redis-py's clients are made; the options are those of the class."""
+        return cls(url, **options)
+
+    async def execute(self, call: Call) -> Reply:
+        """See `Storage`."""
+        key, given = key_of(self._prefix, call.address), arguments(call)
+        if self._url is None:
+            return reply_of(call, await self._ask(self._given(self._awaited, "asynchronous"), key, given))
+        own = self._of_this_loop()
+        if own.places.locked():
+            await self._wait(own.places)
+        else:
+            await own.places.acquire()
+        try:
+            answer = await self._ask(own.client, key, given)
+        finally:
+            own.places.release()
+        return reply_of(call, answer)
+
+    def execute_blocking(self, call: Call) -> Reply:
+        """See `Storage`."""
+        key, given = key_of(self._prefix, call.address), arguments(call)
+        if self._url is None:
+            return reply_of(call, self._ask_blocking(self._given(self._blocking, "blocking"), key, given))
+        places = self._places
+        try:
+            place = places.get(timeout=self._timeout_s)
+        except queue.Empty:
+            raise self._no_place() from None
+        try:
+            answer = self._ask_blocking(self._blocking or self._open_blocking(), key, given)
+        finally:
+            places.put(place)
+        return reply_of(call, answer)
+
+    async def sweep(self, limit: int = 1_000) -> int:
+        """Nothing is left to remove: Redis removes keys that have expired."""
+        return 0
+
+    def sweep_blocking(self, limit: int = 1_000) -> int:
+        """Nothing is left to remove: Redis removes keys that have expired."""
+        return 0
+
+    async def forget_tenant(self, tenant: str) -> int:
+        """See `Storage`. All names of keys in the database are looked through, some at a time (``SCAN``)."""
+        check_tenant(tenant)
+        client = self._given(self._awaited, "asynchronous") if self._url is None else self._of_this_loop().client
+        known: set[bytes | None] = {None}
+        removed = 0
+        try:
+            async for key in client.scan_iter(match=pattern_of(self._prefix, tenant), count=SCANNED_AT_ONCE):
+                session = session_of(key)
+                if session not in known:
+                    known.add(session)
+                    removed += (await self._ask(client, session, ENDING))[3]
+        except (self._library.RedisError, OSError, TimeoutError) as error:
+            raise failure(error, self._where) from error
+        return removed
+
+    def forget_tenant_blocking(self, tenant: str) -> int:
+        """The same, blocking."""
+        check_tenant(tenant)
+        client = self._given(self._blocking, "blocking") if self._url is None else self._open_blocking()
+        known: set[bytes | None] = {None}
+        removed = 0
+        try:
+            for key in client.scan_iter(match=pattern_of(self._prefix, tenant), count=SCANNED_AT_ONCE):
+                session = session_of(key)
+                if session not in known:
+                    known.add(session)
+                    removed += self._ask_blocking(client, session, ENDING)[3]
+        except (self._library.RedisError, OSError) as error:
+            raise failure(error, self._where) from error
+        return removed
+
+    async def aclose(self) -> None:
+        """Close the connections that the asynchronous side opened. The next call opens new ones."""
+        here = asyncio.get_running_loop()
+        with self._lock:
+            own = list(self._own.items())
+            self._own.clear()
+        for loop, one in own:
+            if loop is here:
+                await one.client.aclose()
+            elif loop.is_closed():
+                _abort(one.client, loop)
+            else:
+                loop.call_soon_threadsafe(_abort, one.client, loop)
+
+    def close(self) -> None:
+        """Close those that the blocking side opened. The next call opens new ones."""
+        if self._owns_blocking and self._blocking is not None:
+            client, self._blocking = self._blocking, None
+            client.close()
+
+    def begin_in_child(self) -> None:
+        """After a fork: leave the parent's connections alone, and its locks, which a thread of it may hold for ever."""
+        self._abandoned.append(self._own)
+        self._own = WeakKeyDictionary()
+        self._lock = threading.Lock()
+        self._places = _places(self._max_connections)
+        if self._owns_blocking:
+            self._abandoned.append(self._blocking)
+            self._blocking = None
+
+    async def _ask(self, client: Any, key: Any, given: list[Any]) -> list[Any]:
+        try:
+            try:
+                answer = await client.execute_command("EVALSHA", self._script.digest, 1, key, *given)
+            except self._library.exceptions.NoScriptError:
+                answer = await client.execute_command("EVAL", self._script.text, 1, key, *given)
+        except (self._library.RedisError, OSError, TimeoutError) as error:
+            raise failure(error, self._where) from error
+        result: list[Any] = answer
+        return result
+
+    def _ask_blocking(self, client: Any, key: Any, given: list[Any]) -> list[Any]:
+        try:
+            try:
+                answer = client.execute_command("EVALSHA", self._script.digest, 1, key, *given)
+            except self._library.exceptions.NoScriptError:
+                answer = client.execute_command("EVAL", self._script.text, 1, key, *given)
+        except (self._library.RedisError, OSError) as error:
+            raise failure(error, self._where) from error
+        result: list[Any] = answer
+        return result
+
+    async def _wait(self, places: asyncio.Semaphore) -> None:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await places.acquire()
+        except TimeoutError:
+            raise self._no_place() from None
+
+    def _no_place(self) -> PoolTimeout:
+        return PoolTimeout(
+            f"All {self._max_connections} connections to Redis at {self._where} were in use for {self._timeout_s:g} s. "
+            "Raise max_connections, or make fewer calls at once."
+        )
+
+    def _take(self, *clients: Any) -> None:
+        """Use clients that were given."""
+        for client in clients:
+            if client is None:
+                continue
+            if isinstance(client, (self._library.asyncio.Redis, self._library.asyncio.RedisCluster)):
+                self._awaited = client
+            elif isinstance(client, (self._library.Redis, self._library.RedisCluster)):
+                self._blocking = client
+            else:
+                raise ConfigError(
+                    f"RedisStorage takes a URL, or clients of redis-py, and was given {type(client).__name__}."
+                )
+            if client.get_encoder().decode_responses:
+                raise ConfigError(
+                    "A client of Redis was given that decodes responses, which spoils values that are bytes. Make it "
+                    "with decode_responses=False."
+                )
+
+    def _given(self, client: Any, side: str) -> Any:
+        if client is None:
+            raise ConfigError(f"RedisStorage was given no {side} client of redis-py. Give one too, or a URL.")
+        return client
+
+    def _open(self, *, awaited: bool) -> Any:
+        """A client of this storage's own."""
+        library = self._library.asyncio if awaited else self._library
+        kind = library.RedisCluster if self._cluster else library.Redis
+        # An idle connection may have been closed by the server: then once more, at once. What was sent is recognised by
+        # its token. Not after a time-out, which would make it twice as long.
+        retry_of = self._library.asyncio.retry.Retry if awaited else self._library.retry.Retry
+        options: dict[str, Any] = {
+            "socket_timeout": self._timeout_s,
+            "socket_connect_timeout": self._timeout_s,
+            "retry": retry_of(self._library.backoff.NoBackoff(), 1, (self._library.ConnectionError,)),
+            **({} if self._cluster else {"max_connections": self._max_connections}),
+            **self._options,
+        }
+        if options.get("decode_responses"):
+            raise ConfigError("RedisStorage keeps bytes: leave out decode_responses.")
+        try:
+            client = kind.from_url(self._url, **options)
+            if not self._cluster:  # connections are made later, and would complain of options then
+                client.connection_pool.connection_class(**client.connection_pool.connection_kwargs)
+        except (self._library.RedisError, OSError) as error:
+            raise failure(error, self._where) from error
+        except (ValueError, TypeError) as error:
+            # Not `error` itself where it quotes the URL, which may hold a password.
+            words = str(error) if isinstance(error, TypeError) else "it must be as redis://user:password@host:port/0"
+            raise ConfigError(f"The URL of Redis, or an option, is wrong: {words}.") from None
+        if client.get_encoder().decode_responses:
+            raise ConfigError("RedisStorage keeps bytes: leave decode_responses out of its URL.")
+        return client
+
+    def _open_blocking(self) -> Any:
+        with self._lock:
+            if self._blocking is None:
+                self._blocking = self._open(awaited=False)
+            return self._blocking
+
+    def _of_this_loop(self) -> _Own:
+        """The running loop's client. Those of closed loops are dropped."""
+        loop = asyncio.get_running_loop()
+        own = self._own.get(loop)
+        if own is None:
+            with self._lock:
+                for other, stale in list(self._own.items()):
+                    if other.is_closed():
+                        _abort(stale.client, other)
+                        del self._own[other]
+                own = self._own[loop] = _Own(self._open(awaited=True), asyncio.Semaphore(self._max_connections))
+        return own
+
+
+def _library() -> Any:
+    """redis-py."""
+    if find_spec("redis") is None:
+        raise DriverMissing(
+            "The library of RedisStorage, redis-py, is not installed. Run pip install 'locus-mysql[redis]'."
+        )
+    import redis
+    import redis.asyncio
+    import redis.asyncio.retry
+    import redis.backoff
+    import redis.retry
+
+    return redis
+
+
+def _places(count: int) -> queue.SimpleQueue[None]:
+    """As a semaphore, which is written in Python and takes ten times as long."""
+    places: queue.SimpleQueue[None] = queue.SimpleQueue()
+    for _ in range(count):
+        places.put(None)
+    return places
+
+
+def _script() -> _Script:
+    text = Path(__file__).with_name("redis.lua").read_text(encoding="utf-8")
+    return _Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+def _connections(client: Any) -> list[Any]:
+    """All connections of an asynchronous client."""
+    nodes = getattr(getattr(client, "nodes_manager", None), "nodes_cache", None)
+    if nodes is not None:
+        return [one for node in nodes.values() for one in getattr(node, "_connections", ())]
+    pool = client.connection_pool
+    return [*getattr(pool, "_available_connections", ()), *getattr(pool, "_in_use_connections", ())]
+
+
+def _abort(client: Any, loop: asyncio.AbstractEventLoop) -> None:
+    """Drop a client's connections at once, also when its event loop is closed."""
+    for connection in _connections(client):
+        writer = getattr(connection, "_writer", None)
+        if writer is not None:
+            abort_transport(writer.transport, loop)
+            connection._writer = connection._reader = None
+
+
+def _shown(client: Any) -> str:
+    """Where a client connects to, without a password."""
+    pool = getattr(client, "connection_pool", None)
+    if pool is None:
+        nodes = client.get_nodes() or getattr(getattr(client, "nodes_manager", None), "startup_nodes", {}).values()
+        return ", ".join(sorted(f"{node.host}:{node.port}" for node in nodes)) or "its cluster"
+    options = pool.connection_kwargs
+    return str(options.get("path") or f"{options.get('host', 'localhost')}:{options.get('port', 6379)}")

@@ -1,0 +1,138 @@
+"""Values as JSON, and back: what callers give, checked and encoded before anything is sent."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError, to_json
+
+from ...errors import CapacityExceeded, CorruptCheckpoint, InvalidInput
+from ...runtime.exact_json import check_json, decode_json, encode_json
+from .calls import INT_LEAST, INT_MOST, Variable
+
+M = TypeVar("M", bound=BaseModel)
+
+#: The longest time to live, in seconds: a hundred years.
+TTL_LIMIT_S = 3_155_760_000
+
+#: Longer likenesses are digests of 32 bytes, so no other has that length.
+LIKENESS_BYTES = 32
+
+
+class Missing:
+    """The type of `MISSING`."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+#: What `compare_and_set` expects of a variable that must not be there. None is a value.
+MISSING: Final = Missing()
+
+
+def encode(value: object, what: str, limit_bytes: int, session_id: str) -> bytes:
+    """A JSON value, or a pydantic model, as JSON.
+
+    Args:
+        value: The value.
+        what: What it is called in errors.
+        limit_bytes: The most bytes it may take.
+        session_id: For errors.
+
+    Raises:
+        InvalidInput: JSON cannot hold it exactly.
+        CapacityExceeded: It takes more bytes.
+    """
+    if isinstance(value, BaseModel):
+        text = _encode_model(value, what)
+    else:
+        check_json(value, what)
+        try:
+            text = encode_json(value)
+        except InvalidInput as error:
+            raise InvalidInput(str(error).replace("The state", what)) from None
+    if len(text) > limit_bytes:
+        raise CapacityExceeded("max_value_bytes", len(text), limit_bytes, session_id)
+    return text
+
+
+def _encode_model(model: BaseModel, what: str) -> bytes:
+    try:
+        text = to_json(model, inf_nan_mode="constants")
+    except PydanticSerializationError:  # it holds a lone surrogate, or what JSON cannot hold
+        text = encode_json(model.model_dump(mode="json"))
+    try:
+        again = decode_model(type(model), text)
+    except ValidationError:
+        again = None
+    if again != model:
+        raise InvalidInput(
+            f"{what} is a {type(model).__name__} that does not come back equal from its JSON. Store what "
+            "model_dump(mode='json') gives, or change the model so that it validates what it dumps."
+        )
+    return text
+
+
+def variable(key: str, text: bytes, ttl_us: int | None = None) -> Variable:
+    """A variable to write."""
+    return Variable(key, text, likeness(text), ttl_us)
+
+
+def likeness(text: bytes) -> bytes:
+    """What is the same for values that are equal, whatever the order of keys in their dicts; see `Variable`."""
+    if text[:1] in b"{[" and len(text) > 2:
+        text = json.dumps(decode_json(text), sort_keys=True, separators=(",", ":")).encode()
+    return text if len(text) < LIKENESS_BYTES else hashlib.sha256(text).digest()
+
+
+def decode(text: bytes, what: str, *names: str) -> Any:
+    """The value of some JSON.
+
+    Args:
+        text: The JSON.
+        what: What it is called in errors, as a format.
+        names: What stands in that.
+
+    Raises:
+        CorruptCheckpoint: It is none.
+    """
+    try:
+        return decode_json(text)
+    except CorruptCheckpoint:
+        called = what.format(*names)
+        raise CorruptCheckpoint(f"{called} is not readable JSON; somebody else changed it. Set it anew.") from None
+
+
+def decode_model(model: type[M], text: bytes) -> M:
+    """The model of some JSON."""
+    try:
+        return model.model_validate_json(text)
+    except ValidationError:
+        if b"\\ud" not in text.lower():
+            raise
+    return model.model_validate(decode_json(text))  # lone surrogates are beyond pydantic's own reader
+
+
+def microseconds(seconds: object, what: str = "ttl_seconds") -> int | None:
+    """A time to live in microseconds; None for none.
+
+    Raises:
+        InvalidInput: It is no number above 0, or more than a hundred years.
+    """
+    if seconds is None:
+        return None
+    wrong = isinstance(seconds, bool) or not isinstance(seconds, int | float)
+    if wrong or not 0 < seconds <= TTL_LIMIT_S:  # type: ignore[operator]  # it is a number by now
+        raise InvalidInput(f"{what} must be a number of seconds above 0 and up to {TTL_LIMIT_S}, not {seconds!r:.50}.")
+    return max(1, math.ceil(seconds * 1_000_000))  # type: ignore[operator]  # likewise
+
+
+def check_step(value: object) -> int:
+    """What a variable is incremented by: a whole number of 64 bits."""
+    if isinstance(value, bool) or not isinstance(value, int) or not INT_LEAST <= value <= INT_MOST:
+        raise InvalidInput(f"A variable is incremented by a whole number of 64 bits, not {value!r:.50}.")
+    return value

@@ -1,0 +1,102 @@
+"""Checking what callers pass, before anything is sent."""
+
+from __future__ import annotations
+
+import json
+
+from ..errors import InvalidInput
+from .exact_json import check_json_object
+from .metadata_index import index_keys
+
+THREAD_ID_LIMIT = 512
+CHECKPOINT_ID_LIMIT = 128
+TENANT_LIMIT = 128
+METADATA_LIMIT_BYTES = 65_536
+
+
+def check_thread_id(value: object) -> str:
+    """A thread id: text of 1 to 512 characters without NUL."""
+    return _check_id(value, "Thread id", THREAD_ID_LIMIT)
+
+
+def check_session_id(value: object) -> str:
+    """A session id: text of 1 to 512 characters without NUL."""
+    return _check_id(value, "Session id", THREAD_ID_LIMIT)
+
+
+def check_variable(value: object) -> str:
+    """The key of a variable: text of 1 to 512 characters without NUL."""
+    return _check_id(value, "A variable's key", THREAD_ID_LIMIT)
+
+
+def check_checkpoint_id(value: object) -> str:
+    """A checkpoint id: text of 1 to 128 characters without NUL."""
+    return _check_id(value, "Checkpoint id", CHECKPOINT_ID_LIMIT)
+
+
+def check_tenant(value: object) -> str:
+    """A tenant: text of 1 to 128 characters without NUL."""
+    return _check_id(value, "Tenant", TENANT_LIMIT)
+
+
+def check_limit(value: object, what: str = "limit", least: int = 0) -> int:
+    """A count from ``least`` to 2**31."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 2**31:
+        raise InvalidInput(f"{what} must be a whole number from {least} to {2**31}, not {value!r:.50}.")
+    return value
+
+
+def check_text(value: object, what: str) -> str:
+    """Any text that UTF-8 can hold."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{what} must be text, not {type(value).__name__}.")
+    _check_encodable(value, what)
+    return value
+
+
+def encode_metadata(metadata: object) -> tuple[str | None, str | None]:
+    """Metadata as the text to store, and the JSON array of its keys for the index.
+
+    Raises:
+        InvalidInput: It is not a dict of JSON values, holds NaN or an infinity, or is over 65,536 bytes.
+    """
+    if metadata is None or metadata == {}:
+        return None, None
+    check_json_object(metadata, "Metadata")
+    assert isinstance(metadata, dict)  # noqa: S101 - for the type checker; check_json_object has raised otherwise
+    try:
+        text = json.dumps(metadata, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        raise InvalidInput("Metadata holds NaN or an infinity, which JSON does not know. Use None or text.") from None
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        text = json.dumps(metadata, separators=(",", ":"), ensure_ascii=True)
+        size = len(text)
+    if size > METADATA_LIMIT_BYTES:
+        raise InvalidInput(
+            f"Metadata is {size} bytes of JSON; the limit is {METADATA_LIMIT_BYTES}. Keep it in the state."
+        )
+    return text, json.dumps(index_keys(metadata))
+
+
+def _check_id(value: object, what: str, limit: int) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(f"{what} must be text, not {type(value).__name__}.")
+    if not value:
+        raise InvalidInput(f"{what} is empty; it must have 1 to {limit} characters.")
+    if len(value) > limit:
+        raise InvalidInput(
+            f"{what} is {len(value)} characters long; the limit is {limit}. Shorten it or hash it before saving."
+        )
+    if "\0" in value:
+        raise InvalidInput(f"{what} holds a NUL character; remove it.")
+    _check_encodable(value, what)
+    return value
+
+
+def _check_encodable(value: str, what: str) -> None:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{what} holds a lone surrogate, which UTF-8 cannot hold; remove it.") from None

@@ -1,0 +1,596 @@
+"""Looking inside in the terminal, as a user does: threads, show, history, diff, search, stats and rm."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import secrets
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from locus.core.messages import Message, ToolCall
+from locus.core.state import AgentState
+from pydantic import SecretStr
+
+from locus_mysql import (
+    SyncCheckpointStore,
+    SyncMySQLCheckpointer,
+    SyncMySQLCheckpointSaver,
+)
+from locus_mysql.cli import main as cli
+from locus_mysql.config import MySQLConfig
+from locus_mysql.integrations.langgraph import MySQLSaver
+
+from ..conftest import MakeConfig
+from ..integrations.langgraph import graphs
+from .test_main import dsn_of
+
+RunSql = Callable[..., tuple[Any, ...]]
+
+#: What the tests of this module may change of the families that they use.
+pytestmark = pytest.mark.kept_tables("agents", "dicts", "versions")
+
+SECRET = SecretStr("secret")
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: A message that would rename the window, colour the rest, link to another page, and turn text around.
+HOSTILE = "\x1b]0;owned\x07\x1b[31m[red]\x9b2J\x1b]8;;http://evil\x07here\x1b]8;;\x07 \u202egpj.exe"
+
+CONVERSATION = (
+    Message.system("You help customers."),
+    Message.user("My order 17 has not arrived."),
+    Message.assistant("Let me look.", tool_calls=[ToolCall(id="c1", name="lookup_order", arguments={"order": 17})]),
+    Message(role="tool", content='{"status": "lost"}', tool_call_id="c1", name="lookup_order"),
+    Message.assistant("It was lost. I have sent another one."),
+)
+
+
+@pytest.fixture
+def config(make_config: MakeConfig) -> MySQLConfig:
+    return make_config()
+
+
+@pytest.fixture(autouse=True)
+def dsn(config: MySQLConfig, monkeypatch: pytest.MonkeyPatch) -> str:
+    dsn = dsn_of(config)
+    monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn)
+    return dsn
+
+
+@pytest.fixture
+def checkpoints(config: MySQLConfig) -> list[str]:
+    """The checkpoints of thread ``support/42``, one for each message."""
+    return converse(config, "support/42", CONVERSATION)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """``run("show", "t")``: exit code, output and complaints."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        try:
+            code = cli.main(arguments)
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return run
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def converse(config: MySQLConfig, thread_id: str, messages: tuple[Message, ...], **metadata: Any) -> list[str]:
+    ids = []
+    state = AgentState(agent_id="support")
+    with SyncMySQLCheckpointer(config) as checkpointer:
+        for message in messages:
+            state = state.with_message(message)
+            ids.append(checkpointer.save(state, thread_id, metadata=metadata or None))
+    return ids
+
+
+def age(run_sql: RunSql, config: MySQLConfig, ids: list[str]) -> None:
+    """Let the checkpoints of a thread be ten minutes apart, the last one an hour old."""
+    for place, checkpoint_id in enumerate(reversed(ids)):
+        run_sql(
+            f"UPDATE {config.database}.locus_checkpoints SET created_at = UTC_TIMESTAMP(6) - INTERVAL %s MINUTE "
+            "WHERE checkpoint_id = %s",
+            60 + 10 * place,
+            checkpoint_id,
+        )
+
+
+def test_threads_of_every_family_are_listed_newest_first(config: MySQLConfig, checkpoints: list[str], run: Run) -> None:
+    with SyncCheckpointStore(config) as store:
+        store.save("plain", {"a": 1}, metadata={"user": "ada"})
+    with SyncMySQLCheckpointSaver(config) as saver:
+        saver.put(thread_id="graph", checkpoint_id="1", checkpoint_data={"x": "y" * 3_000})
+    code, out, _ = run("threads")
+    assert code == 0
+    assert [line.split()[:2] for line in out.splitlines()[1:]] == [
+        ["graph", "versions"],
+        ["plain", "dicts"],
+        ["support/42", "agents"],
+    ]
+    code, out, _ = run("threads", "--json", "--metadata", "user=ada")
+    assert [row["thread_id"] for row in json.loads(out)["threads"]] == ["plain"]
+    code, out, _ = run("threads", "sup*", "--json", "--tenant", "default")
+    (row,) = json.loads(out)["threads"]
+    assert (row["checkpoints"], row["checkpoint_id"]) == (5, checkpoints[-1])
+    assert datetime.fromisoformat(row["updated_at"]).utcoffset() == timedelta(0)
+    assert run("threads", "--min-size", "1MB")[0] == 1
+    assert run("threads", "--since", "1h", "--json")[0] == 0
+    assert run("threads", "--until", "1h")[0] == 1
+    assert run("threads", "--tenant", "nobody") == (1, "", "There are no such threads.\n")
+
+
+def test_a_list_is_gone_through_with_its_cursor(config: MySQLConfig, run: Run) -> None:
+    with SyncCheckpointStore(config) as store:
+        for number in range(5):
+            store.save(f"t{number}", {})
+    code, out, _ = run("threads", "--family", "dicts", "-n", "3")
+    assert code == 0
+    hint = out.splitlines()[-1]
+    assert hint.startswith("There are more: --family dicts --cursor ")
+    code, out, _ = run("threads", "--cursor", hint.split()[-1], "--family", "dicts", "--json")
+    assert [row["thread_id"] for row in json.loads(out)["threads"]] == ["t1", "t0"]
+    assert run("threads", "--cursor", hint.split()[-1])[0] == 2
+    for arguments in (["threads", "--family", "dicts"], ["history", "t0"]):
+        code, out, err = run(*arguments, "--cursor", "nonsense")
+        assert (code, out) == (2, "")
+        assert err.startswith("locus-mysql: The cursor is none")
+
+
+def test_a_list_of_several_kinds_says_that_there_are_more(
+    config: MySQLConfig, checkpoints: list[str], run: Run
+) -> None:
+    with SyncCheckpointStore(config) as store:
+        store.save("plain", {"a": 1})
+    assert json.loads(run("threads", "-n", "2", "--json")[1])["more"] is False
+    code, out, _ = run("threads", "-n", "1", "--json")
+    found = json.loads(out)
+    assert (code, len(found["threads"]), found["cursor"], found["more"]) == (0, 1, None, True)
+    assert run("threads", "-n", "1")[1].splitlines()[-1].startswith("There are more: ")
+
+
+def test_more_than_a_page_is_listed_page_by_page(
+    config: MySQLConfig, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("locus_mysql.cli.inspection.threads.PAGE", 2)
+    monkeypatch.setattr("locus_mysql.cli.inspection.show.PAGE", 2)
+    with SyncCheckpointStore(config) as store:
+        for number in range(5):
+            store.save(f"t{number}", {})
+            store.save("many", {"n": number})
+    code, out, _ = run("threads", "t*", "--json", "-n", "4")
+    assert (code, [row["thread_id"] for row in json.loads(out)["threads"]]) == (0, ["t4", "t3", "t2", "t1"])
+    code, out, _ = run("history", "many", "--json", "-n", "4")
+    assert (code, len(json.loads(out)["checkpoints"])) == (0, 4)
+    for arguments in (["threads"], ["history", "many"]):
+        assert run(*arguments, "-n", "0")[0] == 2
+
+
+def test_a_conversation_is_readable_as_one(checkpoints: list[str], run: Run) -> None:
+    code, out, _ = run("show", "support/42")
+    assert code == 0
+    assert f"checkpoint  {checkpoints[-1]} (the newest)\n" in out
+    assert out.endswith(
+        "system\n  You help customers.\n\n"
+        "user\n  My order 17 has not arrived.\n\n"
+        'assistant\n  Let me look.\n  → lookup_order  c1\n    {"order": 17}\n    ← {"status": "lost"}\n\n'
+        "assistant\n  It was lost. I have sent another one.\n\n"
+    )
+    code, out, _ = run("show", "support/42", "--checkpoint", checkpoints[1][:8], "--json")
+    assert code == 0
+    assert [message["text"] for message in json.loads(out)["messages"]] == [
+        "You help customers.",
+        "My order 17 has not arrived.",
+    ]
+    out = run("show", "support/42", "--last", "1")[1]
+    assert "(4 earlier messages)" in out
+    assert "My order" not in out
+    assert '"agent_id": "support"' in run("show", "support/42", "--state")[1]
+
+
+def test_what_did_it_know_then_and_what_changed(
+    config: MySQLConfig, checkpoints: list[str], run: Run, run_sql: RunSql
+) -> None:
+    age(run_sql, config, checkpoints)
+    code, out, _ = run("show", "support/42", "--at", "80m", "--json")
+    assert code == 0
+    assert json.loads(out)["checkpoint"]["checkpoint_id"] == checkpoints[2]
+    code, out, _ = run("diff", "support/42", "--since", "95m", "--at", "80m")
+    assert code == 1
+    assert out.splitlines()[0].startswith(f"--- {checkpoints[0]}")
+    assert out.splitlines()[1].startswith(f"+++ {checkpoints[2]}")
+    assert "(1 message is the same)" in out
+    assert "+ user\n  My order 17 has not arrived.\n" in out
+    assert "+ assistant\n  Let me look.\n  → lookup_order  c1\n" in out
+    assert run("diff", "support/42", "--since", "30m", "--at", "20m")[:2] == (
+        0,
+        run("diff", "support/42", "--since", "30m")[1],
+    )
+    code, out, err = run("show", "support/42", "--at", "3d")
+    assert (code, out) == (1, "")
+    assert "has no checkpoint that was saved by" in err
+    assert run("diff", "support/42", "--since", "3d")[0] == 2
+
+
+def test_a_difference_is_told_message_by_message_and_field_by_field(config: MySQLConfig, run: Run) -> None:
+    with SyncCheckpointStore(config) as store:
+        one = store.save("t", {"messages": [{"role": "user", "content": "hi there friend"}], "a": {"b": 1}, "c": 1})
+        two = store.save("t", {"messages": [{"role": "user", "content": "hi there foe"}], "a": {"b": 2}, "d": [1]})
+    code, out, _ = run("diff", "t")
+    assert code == 1
+    for told in (
+        "- user\n  hi there friend\n",
+        "+ user\n  hi there foe\n",
+        "a.b  - 1  + 2\n",
+        "c  - 1\n",
+        "d  + [1]\n",
+    ):
+        assert told in out
+    code, out, _ = run("diff", "t", one, two, "--json")
+    assert code == 1
+    assert {change["path"]: change["change"] for change in json.loads(out)["fields"]} == {
+        "a.b": "changed",
+        "c": "removed",
+        "d": "added",
+    }
+    code, out, _ = run("diff", "t", two, two)
+    assert code == 0
+    assert "They hold the same." in out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("diff", "none"),
+        ("diff", "support/42", "zzz"),
+        ("diff", "support/42", "a", "--since", "1h"),
+        ("diff", "support/42", "--at", "noon"),
+        ("diff", "support/42", "--tz", "Mars/Base"),
+        ("diff", "support/42", "--family", "dicts"),
+    ],
+)
+def test_trouble_with_a_difference_is_2(arguments: tuple[str, ...], checkpoints: list[str], run: Run) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("locus-mysql: ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("threads", "--min-size", "10XB"),
+        ("threads", "--since", "yesterday"),
+        ("threads", "--metadata", "user"),
+        ("threads", "--cursor", "x"),
+        ("show", "support/42", "--at", "25:99"),
+        ("stats", "--tz", "Mars/Base"),
+    ],
+)
+def test_an_argument_that_cannot_be_understood_is_2(
+    arguments: tuple[str, ...], checkpoints: list[str], run: Run
+) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, ""), err
+    assert err.startswith("locus-mysql: ")
+
+
+def test_a_history_tells_what_each_checkpoint_follows(config: MySQLConfig, run: Run) -> None:
+    with SyncMySQLCheckpointSaver(config) as saver:
+        for number, parent in (("1", None), ("2", "1"), ("3", "1")):
+            saver.put(
+                thread_id="t",
+                checkpoint_id=number,
+                checkpoint_data={"n": number},
+                parent_checkpoint_id=parent,
+                metadata={"step": int(number)},
+            )
+    code, out, _ = run("history", "t")
+    assert code == 0
+    lines = [line.split() for line in out.splitlines() if line[:1].isdecimal()]
+    assert [line[:2] for line in lines[:2]] == [["3", "1"], ["2", "1"]]
+    assert lines[2][0] == "1"
+    assert '{"step": 3}' in out
+    code, out, _ = run("history", "t", "--json", "-n", "2")
+    page = json.loads(out)
+    assert [row["checkpoint_id"] for row in page["checkpoints"]] == ["3", "2"]
+    code, out, _ = run("history", "t", "--json", "--cursor", page["cursor"])
+    assert [row["checkpoint_id"] for row in json.loads(out)["checkpoints"]] == ["1"]
+    assert run("history", "none")[0] == 1
+
+
+def test_a_graph_is_shown_with_what_it_waits_for_and_its_subgraphs(config: MySQLConfig, run: Run) -> None:
+    with MySQLSaver(config) as saver:
+        graph = graphs.nested().compile(checkpointer=saver)
+        graph.invoke({"messages": [("user", "Hi")]}, {"configurable": {"thread_id": "g"}})
+    code, out, _ = run("history", "g")
+    spaces = [line.split()[-1] for line in out.splitlines() if line.startswith("namespace ")]
+    assert (code, len(spaces)) == (0, 2)
+    innermost = max(spaces, key=len)
+    code, out, _ = run("show", "g", "--namespace", innermost)
+    assert code == 0
+    assert "written since, and taken up by no checkpoint\n  __interrupt__" in out
+    assert "What is your name?" in out
+    assert run("diff", "g", "--namespace", innermost)[0] == 1
+    assert run("show", "g", "--namespace", "none")[0] == 1
+
+
+def test_words_are_found_where_they_were_said(config: MySQLConfig, run: Run) -> None:
+    with SyncMySQLCheckpointSaver(config) as saver:
+        saver.put(thread_id="t", checkpoint_id="1", checkpoint_data={"notes": f"The parcel {HOSTILE} is lost."})
+    code, out, _ = run("search", "parcel", "--family", "versions")
+    assert code == 0
+    assert out.startswith("t  versions  ")
+    assert "The parcel" in out
+    assert harmless_output(out)
+    code, out, _ = run("search", "lost", "--family", "versions", "--json")
+    (hit,) = json.loads(out)["hits"]
+    assert (hit["thread_id"], hit["checkpoint_id"]) == ("t", "1")
+    assert run("search", "nowhere", "--family", "versions") == (1, "", "Nobody said that.\n")
+
+
+@pytest.mark.kept_tables
+def test_words_are_looked_for_in_every_family(config: MySQLConfig, run: Run) -> None:
+    converse(config, "a", (Message.user("My parcel is lost."),))
+    with SyncCheckpointStore(config) as store:
+        store.save("d", {"text": "another parcel"})
+    with SyncMySQLCheckpointSaver(config) as saver:
+        saver.put(thread_id="v", checkpoint_id="1", checkpoint_data={"text": "a third parcel"})
+    code, out, err = run("search", "parcel", "--json")
+    assert (code, err) == (0, "")
+    assert {hit["thread_id"] for hit in json.loads(out)["hits"]} == {"a", "d", "v"}
+    assert len(json.loads(run("search", "parcel", "--json", "-n", "1")[1])["hits"]) == 1
+
+
+@pytest.mark.kept_tables
+def test_a_family_without_an_index_does_not_hide_the_others(make_config: MakeConfig, run: Run) -> None:
+    with SyncCheckpointStore(make_config(table_prefix="x_", search=False)) as store:
+        store.save("d", {"text": "another parcel"})
+    with SyncMySQLCheckpointSaver(make_config(table_prefix="x_")) as saver:
+        saver.put(thread_id="v", checkpoint_id="1", checkpoint_data={"text": "a third parcel"})
+    code, out, err = run("search", "parcel", "--prefix", "x_", "--json")
+    assert (code, [hit["thread_id"] for hit in json.loads(out)["hits"]]) == (0, ["v"])
+    assert err.startswith("dicts: ")
+    code, _, err = run("search", "parcel", "--prefix", "x_", "--family", "dicts")
+    assert code == 2
+    assert "no full-text index" in err
+
+
+def test_statistics_tell_what_takes_most_and_how_it_grows(config: MySQLConfig, run: Run) -> None:
+    with SyncMySQLCheckpointSaver(config) as saver:
+        for name, size in (("small", 10), ("large", 9_000)):
+            saver.put(thread_id=name, checkpoint_id="1", checkpoint_data={"x": "y" * size})
+    code, out, _ = run("stats", "--family", "versions")
+    assert code == 0
+    assert out.startswith("versions\n  2 threads, 2 checkpoints, ")
+    largest = out.partition("largest threads")[2].splitlines()[1:]
+    assert [line.split()[0] for line in largest] == ["large", "small"]
+    assert "/day" in largest[0]
+    code, out, _ = run("stats", "--family", "versions", "--json")
+    (found,) = json.loads(out)["families"]
+    assert (found["threads"], found["whole_bytes"]) == (2, None)
+
+
+def harmless_output(out: str) -> bool:
+    """Whether a terminal would obey nothing of it."""
+    return not {"\x1b", "\x07", "\x9b", "\u202e"} & set(out)
+
+
+def test_hostile_texts_ids_and_metadata_are_shown_harmlessly(config: MySQLConfig, run: Run) -> None:
+    ids = converse(config, f"t{HOSTILE}", (Message.user("one"), Message.user(HOSTILE)), note=HOSTILE)
+    with SyncCheckpointStore(config) as store:
+        store.save("fields", {HOSTILE: 1, "b": HOSTILE})
+        store.save("fields", {HOSTILE: 2, "b": f"{HOSTILE}!"})
+        store.save("ids", {}, f"c1{HOSTILE}")
+        store.save("ids", {}, f"c2{HOSTILE}")
+    for arguments in (
+        ("threads",),
+        ("threads", "--json"),
+        ("show", f"t{HOSTILE}", "--state"),
+        ("show", f"t{HOSTILE}", "--json"),
+        ("history", f"t{HOSTILE}"),
+        ("diff", f"t{HOSTILE}"),
+        ("diff", f"t{HOSTILE}", *ids, "--json"),
+        ("diff", "fields"),
+        ("show", f"{HOSTILE}none"),
+        ("show", f"t{HOSTILE}", "--checkpoint", HOSTILE),
+        ("show", f"t{HOSTILE}", "--at", HOSTILE),
+        ("show", "ids", "--checkpoint", "c"),
+        ("rm", "ids", "--checkpoint", "c1", "--yes"),
+        ("rm", f"t{HOSTILE}"),
+        ("rm", f"t{HOSTILE}", "--yes"),
+    ):
+        _, out, err = run(*arguments)
+        assert harmless_output(out), arguments
+        assert harmless_output(err), arguments
+        assert out or err
+
+
+def test_an_id_of_several_families_has_to_be_chosen(config: MySQLConfig, checkpoints: list[str], run: Run) -> None:
+    with SyncCheckpointStore(config) as store:
+        store.save("support/42", {"a": 1})
+    code, _, err = run("show", "support/42")
+    assert code == 1
+    assert "in agents and dicts. Choose one with --family." in err
+    code, out, _ = run("show", "support/42", "--family", "dicts")
+    assert code == 0
+    assert '"a": 1' in out
+
+
+def test_times_are_told_and_read_in_the_zone_asked_for(checkpoints: list[str], run: Run) -> None:
+    utc = json.loads(run("threads", "--json")[1])["threads"][0]["updated_at"]
+    here = datetime.fromisoformat(utc) + timedelta(hours=5, minutes=45)
+    code, out, _ = run("threads", "--tz", "Asia/Kathmandu")
+    assert code == 0
+    assert here.strftime("%Y-%m-%d %H:%M:%S") in out
+    at = here.strftime("%Y-%m-%d %H:%M:%S.%f")
+    assert run("show", "support/42", "--at", at, "--tz", "Asia/Kathmandu")[0] == 0
+    before = (here - timedelta(hours=1)).strftime("%Y-%m-%d %H:%M:%S")
+    assert run("show", "support/42", "--at", before, "--tz", "Asia/Kathmandu")[0] == 1
+
+
+def test_nothing_is_deleted_unless_somebody_agreed(
+    config: MySQLConfig, checkpoints: list[str], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, err = run("rm", "support/42")
+    assert (code, out) == (2, "")
+    assert "Give --yes." in err
+    code, out, err = run("rm", "support/42", "--checkpoint", checkpoints[1][:6], "--yes")
+    assert code == 1
+    assert "give its whole id" in err
+    code, _, err = run("rm", "support/42", "--checkpoint", checkpoints[1], "--yes")
+    assert (code, err.startswith(f"Deleted checkpoint {checkpoints[1]}")) == (0, True)
+    with SyncMySQLCheckpointer(config) as checkpointer:
+        assert checkpointer.list_checkpoints("support/42") == [checkpoints[place] for place in (4, 3, 2, 0)]
+        assert len(checkpointer.load("support/42").messages) == 5
+        code, out, _ = run("rm", "support/42", "--yes", "--json")
+        assert (code, json.loads(out)["deleted"]) == (0, True)
+        assert checkpointer.load("support/42") is None
+    assert run("rm", "support/42", "--yes")[0] == 1
+
+
+def test_threads_of_graphs_and_their_checkpoints_are_deleted(config: MySQLConfig, run: Run) -> None:
+    with SyncMySQLCheckpointSaver(config) as saver:
+        for number in ("1", "2"):
+            saver.put(thread_id="t", checkpoint_id=number, checkpoint_data={"n": number})
+        assert run("rm", "t", "--checkpoint", "1", "--yes")[0] == 0
+        assert [found["checkpoint_id"] for found in saver.list_checkpoints(thread_id="t")] == ["2"]
+        assert run("rm", "t", "--yes")[0] == 0
+        assert saver.list_threads() == []
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("\n", 1), ("n\n", 1), ("", 1)])
+def test_on_a_terminal_somebody_is_asked(answer: str, code: int, config: MySQLConfig) -> None:
+    with SyncCheckpointStore(config) as store:
+        store.save("t", {})
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "locus_mysql", "rm", "t"], cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs
+        )
+        os.close(theirs)
+        shown = b""
+        while b"[y/N] " not in shown:
+            shown += os.read(ours, 1_000)
+        assert b"Delete thread t of dicts (1 checkpoint, " in shown
+        os.write(ours, answer.encode() or b"\x04")  # Ctrl-D
+        with contextlib.suppress(OSError):  # Linux says so when the other end is closed
+            while os.read(ours, 1_000):
+                pass
+        assert process.wait(120) == code
+        os.close(ours)
+        assert store.exists("t") is (code != 0)
+
+
+def test_whoever_reads_may_go_away_at_any_time(config: MySQLConfig) -> None:
+    with SyncCheckpointStore(config) as store:
+        store.save("t", {"messages": [{"role": "user", "content": f"{n} " + "x" * 500} for n in range(2_000)]})
+    for arguments in (["show", "t"], ["show", "t", "--json"]):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "locus_mysql", *arguments],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(120) == 141
+        process.stderr.close()
+
+
+def test_without_rich_it_says_what_to_install_and_json_works(
+    checkpoints: list[str], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("locus_mysql.cli.inspection.screen.find_spec", lambda name: None)
+    for arguments in (["threads"], ["show", "support/42"], ["stats"], ["search", "x"], ["history", "support/42"]):
+        code, out, err = run(*arguments)
+        assert (code, out) == (1, "")
+        assert "pip install 'locus-mysql[cli]'" in err
+    assert run("diff", "support/42")[0] == 2
+    monkeypatch.setitem(sys.modules, "rich", None)
+    for arguments in (["threads"], ["show", "support/42"], ["history", "support/42"]):
+        code, out, _ = run(*arguments, "--json")
+        assert code == 0
+        assert json.loads(out)
+    assert run("rm", "support/42", "--yes")[0] == 0
+
+
+def test_damage_is_told_and_a_damaged_state_is_a_failure(
+    config: MySQLConfig, checkpoints: list[str], run: Run, run_sql: RunSql
+) -> None:
+    run_sql(f"UPDATE {config.database}.locus_checkpoints SET payload = 'nothing of ours'")
+    code, out, _ = run("show", "support/42")
+    assert code == 1
+    assert "damaged: " in out
+    assert run("threads")[0] == 0
+    assert run("history", "support/42")[0] == 0
+    assert run("diff", "support/42")[0] == 2
+
+
+@pytest.mark.kept_tables
+def test_an_account_that_may_only_read_can_look_at_all_but_delete_nothing(
+    config: MySQLConfig, checkpoints: list[str], run: Run, run_sql: RunSql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with SyncMySQLCheckpointSaver(config) as saver:
+        saver.put(thread_id="v", checkpoint_id="1", checkpoint_data={"text": "a parcel"})
+    name = f"reader_{secrets.token_hex(6)}"
+    run_sql(f"CREATE USER {name} IDENTIFIED BY 'secret'")
+    try:
+        run_sql(f"GRANT SELECT ON {config.database}.* TO {name}")
+        monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn_of(config.model_copy(update={"user": name, "password": SECRET})))
+        for arguments in (
+            ["threads"],
+            ["show", "support/42"],
+            ["show", "v", "--at", "0s"],
+            ["history", "support/42"],
+            ["search", "arrived"],
+            ["search", "parcel", "--family", "versions"],
+            ["stats"],
+        ):
+            code, out, err = run(*arguments)
+            assert (code, err) == (0, ""), arguments
+            assert out
+        assert run("diff", "support/42")[0] == 1
+        for thread_id in ("support/42", "v"):
+            code, _, err = run("rm", thread_id, "--yes")
+            assert code == 1
+            assert "privilege" in err.lower()
+        assert len(run("history", "support/42")[1].splitlines()) == 6
+    finally:
+        run_sql(f"DROP USER {name}")
+
+
+@pytest.mark.kept_tables
+def test_without_tables_it_says_so_and_makes_none(config: MySQLConfig, run: Run, run_sql: RunSql) -> None:
+    for arguments in (["threads"], ["show", "t"], ["search", "x"], ["stats"], ["rm", "t", "--yes"]):
+        code, out, err = run(*arguments)
+        assert (code, out) == (1, "")
+        assert "has no tables of threads with prefix 'locus_'" in err
+    assert run("threads", "--family", "agents")[0] == 1
+    assert run_sql(f"SHOW TABLES FROM {config.database}") == ()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["show"], ["show", "t", "--at", "1h", "--checkpoint", "c"], ["threads", "--family", "memories"], ["search"]],
+)
+def test_wrong_arguments_are_2(arguments: list[str], run: Run) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("usage: ")

@@ -1,0 +1,157 @@
+"""The commands of an operator, on a real server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from locus.core.messages import Message
+from locus.core.state import AgentState
+
+from locus_mysql import (
+    SyncCheckpointStore,
+    SyncMySQLCheckpointer,
+    SyncMySQLCheckpointSaver,
+)
+from locus_mysql.cli import main as cli
+from locus_mysql.config import MySQLConfig
+
+from ..built_in import open_built_in
+from ..conftest import MakeConfig
+from ..drivers_under_test import ASYNC_DRIVERS
+
+RunSql = Callable[..., tuple[Any, ...]]
+
+
+def dsn_of(config: MySQLConfig) -> str:
+    """A DSN of a configuration with one host."""
+    (endpoint,) = config.endpoints
+    password = quote(config.password.get_secret_value(), safe="")
+    return f"mysql://{quote(config.user, safe='')}:{password}@{endpoint.host}:{endpoint.port}/{config.database}"
+
+
+@pytest.fixture
+def config(make_config: MakeConfig) -> MySQLConfig:
+    return make_config()
+
+
+@pytest.fixture
+def dsn(config: MySQLConfig, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.delenv("LOCUS_MYSQL_DSN", raising=False)
+    return dsn_of(config)
+
+
+@pytest.mark.parametrize("driver", ASYNC_DRIVERS)
+def test_health_tells_of_a_server_that_serves(
+    driver: str, dsn: str, config: MySQLConfig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with SyncCheckpointStore(config) as store:
+        store.save("t", {"a": 1})
+    assert cli.main(["health", "--dsn", dsn, "--driver", driver]) == 0
+    told = capsys.readouterr().out
+    assert f"through {driver}" in told
+    assert "writes   accepted" in told
+    assert "threads  1 of tenant 'default'" in told
+
+
+@pytest.mark.parametrize("command", [["health"], ["vacuum", "--older-than-days", "1"]])
+def test_without_tables_a_command_says_how_they_are_made_and_makes_none(
+    command: list[str], dsn: str, config: MySQLConfig, run_sql: RunSql, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([*command, "--dsn", dsn]) == 1
+    told = capsys.readouterr().err
+    assert "has no table 'locus_threads'" in told
+    assert "The first save makes the tables" in told
+    assert "ddl_mode" not in told  # it is at 'create' already
+    assert run_sql(f"SHOW TABLES FROM {config.database}") == ()
+
+
+def test_the_dsn_may_come_from_the_environment(
+    dsn: str, config: MySQLConfig, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with SyncCheckpointStore(config.model_copy(update={"tenant": "acme"})) as store:
+        store.save("t", {"a": 1})
+    monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn)
+    assert cli.main(["health", "--tenant", "acme"]) == 0
+    assert "threads  1 of tenant 'acme'" in capsys.readouterr().out
+
+
+def test_vacuum_removes_what_is_older_and_says_how_many(
+    dsn: str, config: MySQLConfig, run_sql: RunSql, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with SyncCheckpointStore(config) as store:
+        store.save("old", {"a": 1})
+        store.save("new", {"a": 1})
+        run_sql(
+            f"UPDATE {config.database}.locus_store_threads t"
+            f"  JOIN {config.database}.locus_store_checkpoints c USING (thread_id) "
+            "SET t.updated_at = t.updated_at - INTERVAL 9 DAY, t.created_at = t.created_at - INTERVAL 9 DAY, "
+            "c.created_at = c.created_at - INTERVAL 9 DAY WHERE thread_id = 'old'"
+        )
+        assert cli.main(["vacuum", "--older-than-days", "10", "--dsn", dsn]) == 0
+        assert cli.main(["vacuum", "--older-than-days", "8.5", "--dsn", dsn]) == 0
+        assert capsys.readouterr().out == "Removed 0 checkpoints of dicts.\nRemoved 1 checkpoint of dicts.\n"
+        assert store.list_threads() == ["new"]
+
+
+def test_vacuum_and_health_know_the_tables_of_versions(
+    dsn: str, config: MySQLConfig, run_sql: RunSql, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with SyncMySQLCheckpointSaver(config) as saver:
+        for number in ("1", "2", "3"):
+            saver.put(thread_id="t", checkpoint_id=number, checkpoint_data={"a": number})
+        run_sql(f"UPDATE {config.database}.locus_versions SET created_at = created_at - INTERVAL 9 DAY")
+        assert cli.main(["health", "--dsn", dsn, "--family", "versions"]) == 0
+        assert "threads  1 of tenant 'default', family versions" in capsys.readouterr().out
+        assert cli.main(["vacuum", "--older-than-days", "8.5", "--dsn", dsn]) == 0
+        assert capsys.readouterr().out == "Removed 2 checkpoints of versions.\n"
+        assert [found["checkpoint_id"] for found in saver.list_checkpoints(thread_id="t")] == ["3"]
+
+
+def test_the_printed_schema_is_what_the_package_itself_would_make(
+    config: MySQLConfig, run_sql: RunSql, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LOCUS_MYSQL_DSN", raising=False)
+    assert cli.main(["schema", "--prefix", "app_"]) == 0
+    run_sql(f"USE {config.database}")
+    for statement in capsys.readouterr().out.strip().removesuffix(";").split(";\n"):
+        run_sql(statement.replace("%", "%%"))
+    with SyncCheckpointStore(config.model_copy(update={"table_prefix": "app_", "ddl_mode": "validate"})) as store:
+        store.save("t", {"a": 1})
+        assert store.load("t") == {"a": 1}
+
+
+async def fill_built_in(config: MySQLConfig) -> None:
+    built_in = open_built_in(config)
+    for number in range(3):
+        await built_in.save(AgentState(messages=(Message.user(f"{number}"),)), "t", f"cp-{number}")
+    await built_in.close()
+
+
+@pytest.mark.parametrize("driver", ASYNC_DRIVERS)
+def test_import_locus_copies_by_any_driver_and_again_copies_nothing(
+    driver: str, dsn: str, config: MySQLConfig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asyncio.run(fill_built_in(config))
+    command = ["import-locus", "--dsn", dsn, "--driver", driver, "--tenant", "acme", "--prefix", "app_"]
+    assert cli.main([*command, "--dry-run"]) == 0
+    assert cli.main(command) == 0
+    assert cli.main([*command, "--source-dsn", dsn]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "1 thread: 3 checkpoints to copy.",
+        "1 thread: 3 checkpoints copied.",
+        "1 thread: 0 checkpoints copied, 3 there already.",
+    ]
+    with SyncMySQLCheckpointer(config.model_copy(update={"tenant": "acme", "table_prefix": "app_"})) as checkpointer:
+        assert checkpointer.list_checkpoints("t") == ["cp-2", "cp-1", "cp-0"]
+
+
+def test_import_locus_without_a_source_says_so(dsn: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["import-locus", "--dsn", dsn, "--table", "memory"]) == 1
+    told = capsys.readouterr().err
+    assert "'memory'" in told
+    assert "does not exist" in told
+    assert told.count("\n") == 1

@@ -1,0 +1,192 @@
+"""Stores of both sides with one face, raw access to their tables, and a check of the tables after every test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, TypeAlias
+
+import pymysql
+import pytest
+
+from locus_mysql import (
+    CheckpointStore,
+    MySQLBackend,
+    MySQLConfig,
+    SyncCheckpointStore,
+    SyncMySQLBackend,
+)
+
+from ....thoroughness import FULL
+from ...conftest import MakeConfig
+from ...connecting import connect
+from ...soundness import assert_all_sound
+
+#: One asynchronous and one synchronous driver, for tests in which the driver hardly matters.
+SIDES = (("mysql-connector", True), ("pymysql", False))
+
+#: Every driver and side.
+ALL_SIDES = (
+    ("mysql-connector", True),
+    ("aiomysql", True),
+    ("pymysql", True),
+    ("asyncmy", True),
+    ("mysql-connector", False),
+    ("pymysql", False),
+)
+
+#: One that is awaited, one that blocks and one in a thread: after the login, drivers share all code of these. In full,
+#: every one.
+EACH_WAY = ALL_SIDES if FULL else (("mysql-connector", True), ("mysql-connector", False), ("pymysql", True))
+
+
+class Awaitable:
+    """A store or backend of either side: every method is awaited here."""
+
+    def __init__(self, wrapped: Any) -> None:
+        self.wrapped = wrapped
+
+    def __getattr__(self, name: str) -> Any:
+        member = getattr(self.wrapped, name)
+        if not callable(member):
+            return member
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            outcome = member(*args, **kwargs)
+            return await outcome if hasattr(outcome, "__await__") else outcome
+
+        return call
+
+
+Make: TypeAlias = Callable[..., Any]
+RunSQL: TypeAlias = Callable[..., Any]
+
+
+def side_name(side: tuple[str, bool]) -> str:
+    return f"{side[0]}-{'async' if side[1] else 'sync'}"
+
+
+@pytest.fixture(params=SIDES, ids=side_name)
+def side(request: pytest.FixtureRequest) -> tuple[str, bool]:
+    """Override with ``parametrize("side", ALL_SIDES, ids=side_name)`` for every driver."""
+    return request.param
+
+
+@pytest.fixture
+async def make_store(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncIterator[Make]:
+    """``make_store(**options)``: another store on the test's schema, as another process has it."""
+    async for make in _maker(make_config, side, CheckpointStore, SyncCheckpointStore):
+        yield make
+
+
+@pytest.fixture
+async def make_backend(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncIterator[Make]:
+    """``make_backend(**options)``: a backend on the test's schema."""
+    async for make in _maker(make_config, side, MySQLBackend, SyncMySQLBackend):
+        yield make
+
+
+@pytest.fixture
+def store(make_store: Make) -> Any:
+    return make_store()
+
+
+@pytest.fixture
+def backend(make_backend: Make) -> Any:
+    return make_backend()
+
+
+async def _maker(make_config: MakeConfig, side: tuple[str, bool], awaited: type, blocking: type) -> AsyncIterator[Make]:
+    made: list[Awaitable] = []
+
+    def make(**options: Any) -> Awaitable:
+        config: MySQLConfig = make_config(driver=side[0], **options)
+        made.append(Awaitable((awaited if side[1] else blocking)(config)))
+        return made[-1]
+
+    yield make
+    for one in made:
+        await one.close()
+
+
+@pytest.fixture
+def raw(server_dsn: str, database: str) -> Iterator[pymysql.Connection[Any]]:
+    """A connection with the test's schema selected."""
+    connection = connect(MySQLConfig(dsn=server_dsn), database)
+    with connection.cursor() as cursor:
+        cursor.execute("SET time_zone = '+00:00'")
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def sql(raw: pymysql.Connection[Any]) -> RunSQL:
+    """``sql(text, *params)``: rows of one statement in the test's schema."""
+
+    def run(text: str, *params: Any) -> tuple[Any, ...]:
+        with raw.cursor() as cursor:
+            cursor.execute(text, params or None)
+            return cursor.fetchall()
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def sound_tables(raw: pymysql.Connection[Any]) -> Iterator[None]:
+    """After each test, whatever it did: the tables are sound."""
+    yield
+    assert_all_sound(raw)
+
+
+@pytest.fixture
+def age(sql: RunSQL) -> Callable[..., None]:
+    """``age(days, thread_id, checkpoint_id=None)``: make a thread's rows, or one and those before it, older."""
+
+    def older(days: float, thread_id: str, checkpoint_id: str | None = None) -> None:
+        seconds = int(days * 86_400)
+        if checkpoint_id is None:
+            sql(
+                "UPDATE locus_store_threads SET created_at = created_at - INTERVAL %s SECOND,"
+                " updated_at = updated_at - INTERVAL %s SECOND WHERE thread_id = %s",
+                seconds,
+                seconds,
+                thread_id,
+            )
+            sql(
+                "UPDATE locus_store_checkpoints SET created_at = created_at - INTERVAL %s SECOND WHERE thread_id = %s",
+                seconds,
+                thread_id,
+            )
+            return
+        ((seq,),) = sql(
+            "SELECT seq FROM locus_store_checkpoints WHERE thread_id = %s AND checkpoint_id = %s",
+            thread_id,
+            checkpoint_id,
+        )
+        sql(
+            "UPDATE locus_store_threads SET created_at = LEAST(created_at, UTC_TIMESTAMP(6) - INTERVAL %s SECOND)"
+            " WHERE thread_id = %s",
+            seconds,
+            thread_id,
+        )
+        sql(
+            "UPDATE locus_store_checkpoints SET created_at = created_at - INTERVAL %s SECOND"
+            " WHERE thread_id = %s AND seq <= %s",
+            seconds,
+            thread_id,
+            seq,
+        )
+
+    return older
+
+
+@pytest.fixture
+def expire(sql: RunSQL) -> Callable[[str], None]:
+    """``expire(thread_id)``: let a thread's time run out now."""
+
+    def run_out(thread_id: str) -> None:
+        sql(
+            "UPDATE locus_store_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE thread_id = %s",
+            thread_id,
+        )
+
+    return run_out

@@ -1,0 +1,413 @@
+"""The end of checkpoints: copies, vacuum, expiry, and how many are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from locus_mysql.errors import InvalidInput, ThreadExists
+from locus_mysql.families.checkpoints import maintenance as cleaning
+
+from ....thoroughness import FULL
+from ...proxy import WireProxy
+from .conftest import SIDES, Make, RunSQL, side_name
+from .test_store import conversation
+
+pytestmark = pytest.mark.kept_tables("dicts")
+
+Age = Callable[..., None]
+Expire = Callable[[str], None]
+
+
+class TestCopying:
+    async def test_a_copy_has_every_checkpoint_and_goes_its_own_way(self, store: Any, make_store: Make) -> None:
+        for turn in range(1, 12):
+            await store.save("t", conversation(turn), str(turn), {"turn": turn})
+        assert await store.copy_thread("t", "u") is True
+        reader = make_store()
+        assert await reader.list_checkpoints("u", 100) == await reader.list_checkpoints("t", 100)
+        for turn in range(1, 12):
+            assert await reader.load("u", str(turn)) == conversation(turn)
+            assert (await reader.get_metadata("u", str(turn)))["metadata"] == {"turn": turn}
+        assert [entry["parent_id"] for entry in await reader.history("u")][:2] == ["10", "9"]
+        await store.save("u", conversation(12), "12")
+        assert await reader.load("t") == conversation(11)
+        await store.delete("t")
+        assert await make_store().load("u") == conversation(12)
+        assert {hit["thread_id"] for hit in await reader.search("word")} == {"u"}
+
+    async def test_a_copy_stands_when_its_bases_were_deleted(self, store: Any, make_store: Make) -> None:
+        for turn in range(1, 12):
+            await store.save("t", conversation(turn), str(turn))
+        for turn in (1, 2, 4, 8, 9):
+            await store.delete("t", str(turn))
+        await store.copy_thread("t", "u")
+        await store.delete("t")
+        reader = make_store()
+        for turn in (3, 5, 6, 7, 10, 11):
+            assert await reader.load("u", str(turn)) == conversation(turn)
+
+    async def test_a_copy_is_the_most_recent_thread(self, store: Any) -> None:
+        await store.save("a", {})
+        await store.save("b", {})
+        await store.copy_thread("a", "c")
+        assert await store.list_threads() == ["c", "b", "a"]
+
+    async def test_a_copy_onto_a_thread_with_checkpoints_changes_nothing(self, store: Any, sql: RunSQL) -> None:
+        await store.save("t", conversation(9), "x")
+        await store.save("u", conversation(5), "y")
+        await store.save("u", conversation(6), "z")
+        before = (
+            sql("SELECT * FROM locus_store_checkpoints ORDER BY 1, 2, 3"),
+            sql("SELECT * FROM locus_store_threads ORDER BY 2"),
+        )
+        with pytest.raises(ThreadExists, match="'u'"):
+            await store.copy_thread("t", "u")
+        assert before == (
+            sql("SELECT * FROM locus_store_checkpoints ORDER BY 1, 2, 3"),
+            sql("SELECT * FROM locus_store_threads ORDER BY 2"),
+        )
+        await store.save("u", conversation(7), "after")
+        assert await store.load("u") == conversation(7)
+
+    async def test_a_copy_onto_a_deleted_thread_works_also_for_who_remembers_it(
+        self, store: Any, make_store: Make
+    ) -> None:
+        other = make_store()
+        await store.save("t", conversation(9))
+        await other.save("u", conversation(30, "gone"))
+        await store.delete("u")
+        await store.copy_thread("t", "u")
+        await other.save("u", conversation(31, "gone"))
+        assert await store.load("u") == conversation(31, "gone")
+        assert len(await store.list_checkpoints("u")) == 2
+
+    async def test_a_copy_onto_an_expired_thread_works(self, make_store: Make, expire: Expire) -> None:
+        store = make_store(ttl_s=600)
+        await store.save("t", conversation(9), "x")
+        for turn in range(1, 5):
+            await store.save("u", conversation(turn, "gone"), str(turn))
+        expire("u")
+        assert await store.copy_thread("t", "u")
+        assert await store.list_checkpoints("u") == ["x"]
+        assert await store.search("gone") == []
+
+    async def test_an_expired_thread_cannot_be_copied(self, make_store: Make, expire: Expire) -> None:
+        store = make_store(ttl_s=600)
+        await store.save("t", {})
+        expire("t")
+        assert await store.copy_thread("t", "u") is False
+        assert not await store.exists("u")
+
+    async def test_a_thread_cannot_be_copied_onto_itself(self, store: Any) -> None:
+        await store.save("t", {})
+        with pytest.raises(InvalidInput, match="itself"):
+            await store.copy_thread("t", "t")
+
+    async def test_a_copy_of_a_copy_is_whole(self, store: Any) -> None:
+        for turn in range(1, 6):
+            await store.save("t", conversation(turn), str(turn))
+        await store.copy_thread("t", "u")
+        await store.save("u", conversation(6), "6")
+        await store.copy_thread("u", "v")
+        assert await store.load("v") == conversation(6)
+        assert await store.load("v", "2") == conversation(2)
+
+
+class TestVacuum:
+    async def test_an_idle_thread_goes_whole(self, store: Any, age: Age, sql: RunSQL) -> None:
+        for turn in range(1, 6):
+            await store.save("idle", conversation(turn))
+            await store.save("active", conversation(turn))
+        age(31, "idle")
+        assert await store.vacuum(30) == 5
+        assert await store.list_threads() == ["active"]
+        assert await store.load("idle") is None
+        assert len(await store.list_checkpoints("active")) == 5
+
+    async def test_old_checkpoints_of_an_active_thread_go_and_what_was_built_on_them_stays(
+        self, store: Any, make_store: Make, age: Age
+    ) -> None:
+        for turn in range(1, 13):
+            await store.save("t", conversation(turn), str(turn), {"turn": turn})
+        age(31, "t", "7")
+        assert await store.vacuum(30) == 7
+        reader = make_store()
+        assert await reader.list_checkpoints("t", 100) == ["12", "11", "10", "9", "8"]
+        for turn in range(8, 13):
+            assert await reader.load("t", str(turn)) == conversation(turn)
+        assert await reader.query_by_metadata("turn", 3) == []
+        assert await store.vacuum(30) == 0
+        await store.save("t", conversation(13))
+        assert await reader.load("t") == conversation(13)
+
+    async def test_the_newest_checkpoint_of_an_active_thread_stays_however_old(self, store: Any, age: Age) -> None:
+        await store.save("t", {"n": 1}, "one")
+        await store.save("t", {"n": 2}, "two")
+        age(31, "t", "two")
+        assert await store.vacuum(30) == 1
+        assert await store.list_checkpoints("t") == ["two"]
+
+    async def test_a_thread_exactly_young_enough_stays(self, store: Any, age: Age) -> None:
+        await store.save("t", {"n": 1})
+        age(29.99, "t")
+        assert await store.vacuum(30) == 0
+        assert await store.exists("t")
+
+    async def test_rows_that_nothing_needs_any_more_go(self, store: Any, age: Age, sql: RunSQL) -> None:
+        for turn in range(1, 17):
+            await store.save("t", conversation(turn), str(turn))
+        await store.save("t", {"messages": ["begun anew"]}, "new")
+        age(31, "t", "16")
+        assert await store.vacuum(30) == 16
+        ((size,),) = sql("SELECT SUM(LENGTH(payload)) FROM locus_store_checkpoints")
+        assert size < 200
+        assert await store.search("word") == []
+
+    async def test_text_of_removed_checkpoints_that_nothing_holds_goes(self, store: Any, age: Age, sql: RunSQL) -> None:
+        await store.save("t", {"messages": ["secret apple"]}, "one")
+        await store.save("t", {"messages": ["another beginning"]}, "two")
+        age(31, "t", "one")
+        await store.vacuum(30)
+        texts = "CONCAT_WS(' ', search_text, pending_text)"
+        assert sql(f"SELECT COUNT(*) FROM locus_store_checkpoints WHERE {texts} LIKE '%secret%'") == ((0,),)
+
+    async def test_other_tenants_are_not_touched(self, make_store: Make, age: Age) -> None:
+        mine, theirs = make_store(tenant="mine"), make_store(tenant="theirs")
+        for one in (mine, theirs):
+            await one.save("t", {})
+        age(31, "t")
+        assert await mine.vacuum(30) == 1
+        assert await theirs.exists("t")
+
+    async def test_many_threads_are_removed_page_by_page(self, store: Any, sql: RunSQL) -> None:
+        for number in range(230):
+            await store.save(f"t{number:03}", {"n": number})
+        sql(
+            "UPDATE locus_store_threads"
+            " SET created_at = created_at - INTERVAL 40 DAY, updated_at = updated_at - INTERVAL 40 DAY"
+        )
+        await store.save("t100", {"n": "fresh"}, "fresh")
+        sql(
+            "UPDATE locus_store_checkpoints SET created_at = created_at - INTERVAL 40 DAY"
+            " WHERE checkpoint_id <> 'fresh'"
+        )
+        assert await store.vacuum(30) == 230
+        assert await store.list_threads() == ["t100"]
+        assert await store.list_checkpoints("t100") == ["fresh"]
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("side", SIDES if FULL else SIDES[1:], ids=side_name)
+    async def test_a_thousand_deleted_ancestors_are_no_hindrance(self, store: Any, age: Age, sql: RunSQL) -> None:
+        await store.save("t", {"n": 0}, "first")
+        for turn in range(1_100):
+            await store.save("t", {"m": ["x"] * (turn % 7), "n": turn}, f"c{turn % 2}")
+        age(31, "t", "first")
+        assert await store.vacuum(30) == 1
+        assert await store.list_checkpoints("t") == ["c1", "c0"]
+        assert [entry["parent_id"] for entry in await store.history("t")] == ["c0", None]
+        assert await store.delete("t", "c1")
+        assert await store.delete("t", "c0")
+        assert not await store.exists("t")
+
+    @pytest.mark.parametrize("bad", [-1, float("nan"), float("inf"), "30", None, True, 400_000])
+    async def test_an_age_that_is_none_is_refused(self, store: Any, bad: Any) -> None:
+        with pytest.raises(InvalidInput, match="older_than_days"):
+            await store.vacuum(bad)
+
+    async def test_fractions_of_a_day_count(self, store: Any, age: Age) -> None:
+        await store.save("t", {})
+        age(0.5, "t")
+        assert await store.vacuum(0.6) == 0
+        assert await store.vacuum(0.4) == 1
+
+
+class TestExpiry:
+    @pytest.mark.parametrize("cache_bytes", [0, 1_000_000])
+    async def test_an_expired_thread_is_invisible_at_once_in_every_read(
+        self, make_store: Make, expire: Expire, cache_bytes: int
+    ) -> None:
+        store = make_store(ttl_s=600, cache_bytes=cache_bytes)
+        for turn in range(1, 5):
+            await store.save("t", {**conversation(turn), "flag": "here"}, str(turn), {"a": 1})
+        assert await store.exists("t")
+        expire("t")
+        for reader in (store, make_store(ttl_s=600), make_store()):
+            assert await reader.load("t") is None
+            assert await reader.load("t", "2") is None
+            assert not await reader.exists("t")
+            assert not await reader.exists("t", "2")
+            assert await reader.list_checkpoints("t") == []
+            assert await reader.history("t") == []
+            assert await reader.list_threads() == []
+            assert await reader.list_threads(pattern="t") == []
+            assert await reader.count() == 0
+            assert await reader.get_metadata("t") is None
+            assert await reader.get_metadata("t", "2") is None
+            assert await reader.query_by_metadata("a", 1) == []
+            assert await reader.search("word") == []
+            assert await reader.search_data("flag", "here") == []
+            assert await reader.list_with_metadata() == []
+        assert await store.delete("t", "2") is False
+        assert await store.delete("t") is False
+
+    @pytest.mark.parametrize("turns", [1, 20])
+    async def test_a_save_starts_an_expired_thread_anew(
+        self, make_store: Make, expire: Expire, sql: RunSQL, turns: int
+    ) -> None:
+        store = make_store(ttl_s=600)
+        await store.save("t", conversation(turns, "apple"), "old")
+        expire("t")
+        await store.save("t", conversation(turns + 1, "apple"), "new")
+        assert await store.list_checkpoints("t") == ["new"]
+        assert await make_store().load("t") == conversation(turns + 1, "apple")
+        assert [entry["parent_id"] for entry in await store.history("t")] == [None]
+        assert await store.load("t", "old") is None
+        assert {hit["checkpoint_id"] for hit in await store.search("apple")} == {"new"}
+        assert sql("SELECT COUNT(*) FROM locus_store_checkpoints") == ((1,),)
+
+    async def test_an_id_of_before_the_expiry_can_be_used_again(self, make_store: Make, expire: Expire) -> None:
+        store = make_store(ttl_s=600)
+        await store.save("t", conversation(20), "same")
+        expire("t")
+        await store.save("t", conversation(21), "same")
+        assert await store.load("t", "same") == conversation(21)
+
+    async def test_a_store_without_expiry_starts_an_expired_thread_anew_too(
+        self, make_store: Make, expire: Expire, sql: RunSQL
+    ) -> None:
+        expiring, lasting = make_store(ttl_s=600), make_store()
+        await expiring.save("t", conversation(3), "old")
+        expire("t")
+        await lasting.save("t", {"n": 1}, "new")
+        assert await lasting.delete("t", "old") is False
+        assert await lasting.delete("t", "new") is True
+        assert not await lasting.exists("t")
+        await lasting.save("t", {"n": 2}, "again")
+        assert await lasting.list_checkpoints("t") == ["again"]
+
+    async def test_every_save_prolongs_a_thread_s_life(self, make_store: Make, sql: RunSQL) -> None:
+        store = make_store(ttl_s=600)
+        await store.save("t", {"n": 1})
+        sql("UPDATE locus_store_threads SET expires_at = UTC_TIMESTAMP(6) + INTERVAL 5 SECOND")
+        await store.save("t", {"n": 2})
+        ((left,),) = sql("SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(6), expires_at) FROM locus_store_threads")
+        assert 590 <= left <= 600
+        assert len(await store.list_checkpoints("t")) == 2
+
+    async def test_a_copy_gets_a_life_of_its_own(self, make_store: Make, expire: Expire) -> None:
+        store = make_store(ttl_s=600)
+        await store.save("t", {"n": 1})
+        await store.copy_thread("t", "u")
+        expire("t")
+        assert await store.load("u") == {"n": 1}
+
+    @pytest.mark.parametrize("expired", [True, False])
+    async def test_a_delete_whose_answer_was_lost_tells_whether_the_thread_had_expired(
+        self, make_store: Make, expire: Expire, proxy: WireProxy, expired: bool
+    ) -> None:
+        store = make_store(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", ttl_s=60)
+        await store.save("t", {})
+        if expired:
+            expire("t")
+        proxy.drop_after_send()
+        assert await store.delete("t") is not expired
+        assert await make_store().exists("t") is False
+
+    async def test_vacuum_removes_expired_threads(self, make_store: Make, expire: Expire, sql: RunSQL) -> None:
+        store, other = make_store(ttl_s=600), make_store(ttl_s=600, tenant="other")
+        for number in range(3):
+            await store.save(f"t{number}", {"n": 1})
+            await store.save(f"t{number}", {"n": 2})
+        await other.save("t0", {})
+        expire("t0")
+        expire("t1")
+        assert await store.vacuum(30) == 4
+        assert sql("SELECT tenant, thread_id FROM locus_store_threads ORDER BY 1, 2") == (
+            ("default", "t2"),
+            ("other", "t0"),
+        )
+
+    async def test_saves_remove_expired_threads_a_few_at_a_time(
+        self, make_store: Make, sql: RunSQL, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(cleaning, "SAVES_PER_CLEANING", 8)  # instead of 64, for the time that it takes
+        store = make_store(ttl_s=600)
+        for number in range(30):
+            await store.save(f"old{number}", conversation(2))
+        sql("UPDATE locus_store_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
+        counts = []
+        while (not counts or counts[-1]) and len(counts) < 40 * 8:  # fewer once in 10**16 runs
+            await store.save("t", {"n": len(counts)}, "same")
+            ((left,),) = sql("SELECT COUNT(*) FROM locus_store_threads WHERE thread_id LIKE 'old%%'")
+            counts.append(left)
+        assert counts[-1] == 0
+        assert max(before - after for before, after in zip([30, *counts], counts, strict=False)) <= 10
+
+
+class TestKeepingTheNewest:
+    async def test_only_the_newest_are_kept(self, make_store: Make) -> None:
+        store = make_store(keep_checkpoints=3)
+        for turn in range(1, 21):
+            await store.save("t", conversation(turn), str(turn), {"turn": turn})
+            kept = [str(number) for number in range(turn, max(0, turn - 3), -1)]
+            assert await store.list_checkpoints("t") == kept
+        reader = make_store()
+        for turn in (18, 19, 20):
+            assert await reader.load("t", str(turn)) == conversation(turn)
+        assert await reader.load("t", "17") is None
+        assert await reader.query_by_metadata("turn", 17) == []
+
+    async def test_what_was_pruned_is_still_searched_through_what_holds_it(self, make_store: Make) -> None:
+        store = make_store(keep_checkpoints=1)
+        words = ["apple", "banana", "cherry"]
+        for turn in range(1, 4):
+            await store.save("t", {"messages": words[:turn]}, str(turn))
+        for word in words:
+            assert [hit["checkpoint_id"] for hit in await store.search(word)] == ["3"]
+
+    async def test_fewer_are_kept_from_now_on(self, make_store: Make) -> None:
+        generous, strict = make_store(), make_store(keep_checkpoints=2)
+        for turn in range(1, 11):
+            await generous.save("t", conversation(turn), str(turn))
+        await strict.save("t", {"messages": ["another"]}, "new")
+        assert await strict.list_checkpoints("t") == ["new", "10"]
+        assert await strict.load("t", "10") == conversation(10)
+
+    async def test_a_save_whose_thread_was_made_anew_meanwhile_leaves_no_rows_behind(self, make_store: Make) -> None:
+        """Its first try finds what it would build on gone, and prunes; its second one saves. See `sound_tables`."""
+        generous, strict = make_store(), make_store(keep_checkpoints=2)
+        await strict.save("t", {"messages": ["a"]})
+        await generous.delete("t")
+        for turn in range(4):
+            await generous.save("t", conversation(turn), str(turn))
+        await strict.save("t", {"messages": ["a", "b"]}, "new")
+        assert await strict.list_checkpoints("t") == ["new", "3"]
+
+    async def test_a_save_that_pruned_much_and_whose_answer_was_lost_leaves_no_rows_behind(
+        self, make_store: Make, proxy: WireProxy
+    ) -> None:
+        """Its repeat does not learn how many rows it pruned. See `sound_tables`."""
+        generous = make_store()
+        strict = make_store(keep_checkpoints=1, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
+        for turn in range(1, 10):
+            await generous.save("t", conversation(turn), str(turn))
+        await strict.exists("t")
+        proxy.drop_after_send()
+        await strict.save("t", {"messages": ["new"]}, "new")
+        assert await strict.list_checkpoints("t") == ["new"]
+
+    async def test_replacing_counts_as_newest(self, make_store: Make) -> None:
+        store = make_store(keep_checkpoints=2)
+        for name in ("a", "b", "a", "c"):
+            await store.save("t", {"name": name}, name)
+        assert await store.list_checkpoints("t") == ["c", "a"]
+
+    async def test_unrelated_states_leave_no_rows_behind(self, make_store: Make, sql: RunSQL) -> None:
+        store = make_store(keep_checkpoints=2)
+        for turn in range(60):
+            await store.save("t", {"n": turn, "note": f"note {turn}"})
+        ((rows,),) = sql("SELECT COUNT(*) FROM locus_store_checkpoints")
+        assert rows <= 4

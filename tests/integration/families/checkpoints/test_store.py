@@ -1,0 +1,581 @@
+"""Saving, loading, deleting, listing: the store's core, on every driver where the driver matters."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from typing import Any
+
+import pytest
+
+from locus_mysql import CheckpointStore, SyncCheckpointStore
+from locus_mysql.errors import InvalidInput
+
+from ...conftest import MakeConfig
+from .conftest import ALL_SIDES, Make, RunSQL, side_name
+
+pytestmark = pytest.mark.kept_tables("dicts")
+
+ODD_STATE: dict[str, Any] = {
+    "zebra": 1,
+    "apple": [1, 2.5, -0.0, True, None, "ä😀中\u0000\u001e'\"\\%s", {"z": 1, "a": [[], {}]}],
+    "big": 10**99 + 7,
+    "infinite": [math.inf, -math.inf],
+    "lone": "\ud800 and \udfff",
+    "empty": {"list": [], "dict": {}, "text": ""},
+    "": "an empty key",
+    "ключ 'with\" quotes`": -(10**99),
+}
+
+
+def conversation(turns: int, words: str = "word") -> dict[str, Any]:
+    """A state whose list grows by one message a turn, big enough to be stored as deltas."""
+    messages = [{"role": "user", "content": f"{words} {turn} " + "x" * 400} for turn in range(turns)]
+    return {"run": "r", "messages": messages, "count": turns}
+
+
+@pytest.mark.parametrize("side", ALL_SIDES, ids=side_name)
+class TestOnEveryDriver:
+    async def test_what_is_saved_is_loaded_with_its_order(self, store: Any) -> None:
+        checkpoint_id = await store.save("t", ODD_STATE, metadata={"ä": ["😀"]})
+        loaded = await store.load("t")
+        assert loaded == ODD_STATE
+        assert list(loaded) == list(ODD_STATE)
+        assert list(loaded["apple"][6]) == ["z", "a"]
+        assert math.copysign(1, loaded["apple"][2]) == -1
+        assert type(loaded["apple"][3]) is bool
+        assert await store.load("t", checkpoint_id) == ODD_STATE
+
+    async def test_not_a_number_is_loaded_as_such(self, store: Any) -> None:
+        await store.save("t", {"value": math.nan, "list": [math.nan]})
+        loaded = await store.load("t")
+        assert math.isnan(loaded["value"])
+        assert math.isnan(loaded["list"][0])
+
+    async def test_a_growing_conversation_loads_at_every_turn(self, store: Any, make_store: Make) -> None:
+        ids = [await store.save("t", conversation(turn)) for turn in range(1, 20)]
+        for reader in (store, make_store()):
+            for turn, checkpoint_id in enumerate(ids, start=1):
+                assert await reader.load("t", checkpoint_id) == conversation(turn)
+            assert await reader.load("t") == conversation(19)
+
+    async def test_a_deleted_base_never_breaks_a_later_checkpoint(self, store: Any) -> None:
+        ids = [await store.save("t", conversation(turn)) for turn in range(1, 20)]
+        for checkpoint_id in ids[::2]:
+            assert await store.delete("t", checkpoint_id)
+        for turn, checkpoint_id in enumerate(ids, start=1):
+            expected = None if turn % 2 else conversation(turn)
+            assert await store.load("t", checkpoint_id) == expected
+            assert await store.exists("t", checkpoint_id) is (turn % 2 == 0)
+
+    async def test_a_deleted_thread_is_gone(self, store: Any, sql: RunSQL) -> None:
+        await store.save("t", conversation(9))
+        await store.save("t", conversation(10))
+        assert await store.delete("t") is True
+        assert await store.delete("t") is False
+        assert await store.load("t") is None
+        assert await store.exists("t") is False
+        assert sql("SELECT COUNT(*) FROM locus_store_checkpoints") == ((0,),)
+
+    async def test_a_large_state_round_trips(self, store: Any) -> None:
+        state = {"text": "ü" * 3_000_000, "list": ["y" * 1_000_000, *range(50_000)]}
+        await store.save("t", state)
+        assert await store.load("t") == state
+
+
+async def test_nothing_is_found_of_an_unknown_thread(store: Any) -> None:
+    assert await store.load("t") is None
+    assert await store.load("t", "c") is None
+    assert await store.exists("t") is False
+    assert await store.exists("t", "c") is False
+    assert await store.delete("t") is False
+    assert await store.delete("t", "c") is False
+    assert await store.list_checkpoints("t") == []
+    assert await store.history("t") == []
+    assert await store.get_metadata("t") is None
+    assert await store.copy_thread("t", "u") is False
+    assert await store.list_threads() == []
+    assert await store.list_with_metadata() == []
+    assert await store.count() == 0
+    assert await store.search("word") == []
+    assert await store.query_by_metadata("a", 1) == []
+    assert await store.search_data("a", 1) == []
+    assert await store.vacuum(0) == 0
+    assert await store.forget_tenant() == 0
+
+
+async def test_an_empty_state_is_a_state(store: Any) -> None:
+    await store.save("t", {})
+    assert await store.load("t") == {}
+    assert await store.exists("t")
+
+
+async def test_checkpoints_are_listed_newest_first(store: Any) -> None:
+    for name in ("c", "a", "b"):
+        await store.save("t", {"n": name}, name)
+    assert await store.list_checkpoints("t") == ["b", "a", "c"]
+    assert await store.list_checkpoints("t", 2) == ["b", "a"]
+    assert await store.list_checkpoints("t", 0) == []
+
+
+async def test_the_newest_is_the_last_saved_by_anybody(store: Any, make_store: Make) -> None:
+    other = make_store()
+    for turn in range(6):
+        await (other if turn % 2 else store).save("t", {"n": turn}, str(turn))
+        assert await store.load("t") == {"n": turn}
+        assert await other.load("t") == {"n": turn}
+    assert await store.list_checkpoints("t") == ["5", "4", "3", "2", "1", "0"]
+
+
+async def test_deleting_the_newest_makes_the_one_before_the_newest(store: Any, make_store: Make) -> None:
+    await store.save("t", {"n": 1}, "one")
+    await store.save("t", {"n": 2}, "two")
+    other = make_store()
+    assert await other.load("t") == {"n": 2}
+    assert await store.delete("t", "two")
+    assert await store.load("t") == {"n": 1}
+    assert await other.load("t") == {"n": 1}
+    assert (await store.get_metadata("t"))["checkpoint_id"] == "one"
+
+
+async def test_a_thread_whose_checkpoints_are_all_deleted_is_no_thread(store: Any) -> None:
+    for turn in range(1, 6):
+        await store.save("t", conversation(turn * 5), str(turn))
+    for turn in (3, 1, 5, 2, 4):
+        assert await store.delete("t", str(turn))
+    assert not await store.exists("t")
+    assert await store.list_threads() == []
+    assert await store.count() == 0
+
+
+class TestReplacing:
+    async def test_a_save_under_an_existing_id_moves_it_to_the_new_state(self, store: Any) -> None:
+        await store.save("t", {"n": 1}, "a", metadata={"v": 1})
+        await store.save("t", {"n": 2}, "b")
+        await store.save("t", {"n": 3}, "a", metadata={"v": 3})
+        assert await store.load("t", "a") == {"n": 3}
+        assert await store.load("t") == {"n": 3}
+        assert await store.list_checkpoints("t") == ["a", "b"]
+        assert await store.query_by_metadata("v", 1) == []
+        assert len(await store.query_by_metadata("v", 3)) == 1
+
+    async def test_what_was_built_on_the_replaced_state_stays_whole(self, store: Any, make_store: Make) -> None:
+        for turn in range(1, 9):
+            await store.save("t", conversation(turn * 5), str(turn))
+        for turn in (1, 4, 8):
+            await store.save("t", {"replaced": turn}, str(turn))
+        reader = make_store()
+        for turn in range(1, 9):
+            expected = {"replaced": turn} if turn in {1, 4, 8} else conversation(turn * 5)
+            assert await reader.load("t", str(turn)) == expected
+        assert await reader.list_checkpoints("t") == ["8", "4", "1", "7", "6", "5", "3", "2"]
+
+    async def test_replacing_by_another_process_leaves_its_builders_whole(self, store: Any, make_store: Make) -> None:
+        other = make_store()
+        await store.save("t", conversation(10), "base")
+        await other.save("t", {"other": True}, "base")
+        await store.save("t", conversation(11), "next")
+        assert await other.load("t", "next") == conversation(11)
+        assert await other.load("t", "base") == {"other": True}
+
+    async def test_saving_always_under_one_id_grows_neither_rows_nor_bytes(self, store: Any, sql: RunSQL) -> None:
+        for turn in range(40):
+            await store.save("t", {"n": turn, "text": f"different {turn}"}, "only")
+        ((rows, size),) = sql("SELECT COUNT(*), SUM(LENGTH(payload)) FROM locus_store_checkpoints")
+        assert await store.list_checkpoints("t") == ["only"]
+        assert rows <= 3
+        assert size < 400
+
+
+class TestGoingOnFromWhatIsGone:
+    """A process goes on from a state that another, or it itself, has deleted meanwhile."""
+
+    @pytest.mark.parametrize("turns", [2, 20])
+    async def test_the_deleted_newest(self, store: Any, make_store: Make, turns: int) -> None:
+        await store.save("t", conversation(turns), "first")
+        await store.save("t", conversation(turns + 1, "apple"), "second")
+        await store.delete("t", "second")
+        await store.save("t", conversation(turns + 2, "apple"), "third")
+        assert await make_store().load("t") == conversation(turns + 2, "apple")
+        assert {hit["checkpoint_id"] for hit in await store.search("apple")} == {"third"}
+        assert await _parents(store) == {"first": None, "third": "first"} or await _parents(store) == {
+            "first": None,
+            "third": None,
+        }
+
+    @pytest.mark.parametrize("turns", [1, 20])
+    async def test_the_only_checkpoint(self, store: Any, make_store: Make, turns: int) -> None:
+        await store.save("t", conversation(turns, "apple"), "first")
+        await store.delete("t", "first")
+        await store.save("t", conversation(turns + 1, "apple"), "second")
+        assert await make_store().load("t") == conversation(turns + 1, "apple")
+        assert await _parents(store) == {"second": None}
+        assert {hit["checkpoint_id"] for hit in await store.search("apple")} == {"second"}
+
+    @pytest.mark.parametrize("turns", [1, 20])
+    async def test_a_thread_deleted_and_begun_anew_by_another(self, store: Any, make_store: Make, turns: int) -> None:
+        for turn in range(5):
+            await store.save("t", conversation(turns + turn, "apple"), f"old-{turn}")
+        other = make_store()
+        await other.delete("t")
+        for turn in range(5):
+            await other.save("t", {"n": turn}, f"new-{turn}")
+        await store.save("t", conversation(turns + 5, "apple"), "next")
+        assert await other.load("t") == conversation(turns + 5, "apple")
+        assert (await _parents(other))["next"] in {None, "new-4"}
+        assert {hit["checkpoint_id"] for hit in await store.search("apple")} == {"next"}
+
+    async def test_what_was_found_before_a_delete_is_found_after_the_next_save(self, store: Any) -> None:
+        await store.save("t", {"messages": ["apple"]}, "first")
+        await store.save("t", {"messages": ["apple", "banana"]}, "second")
+        await store.delete("t", "second")
+        await store.save("t", {"messages": ["apple", "banana", "cherry"]}, "third")
+        assert [hit["checkpoint_id"] for hit in await store.search("banana")] == ["third"]
+
+
+async def _parents(store: Any) -> dict[str, str | None]:
+    return {entry["checkpoint_id"]: entry["parent_id"] for entry in await store.history("t")}
+
+
+class TestHistory:
+    async def test_it_tells_ids_parents_times_sizes_and_metadata(self, store: Any) -> None:
+        await store.save("t", conversation(1), "one", metadata={"step": 1})
+        await store.save("t", conversation(2), "two")
+        newest, oldest = await store.history("t")
+        assert (newest["checkpoint_id"], newest["parent_id"], newest["metadata"]) == ("two", "one", {})
+        assert (oldest["checkpoint_id"], oldest["parent_id"], oldest["metadata"]) == ("one", None, {"step": 1})
+        assert newest["created_at"] > oldest["created_at"]
+        assert newest["created_at"].utcoffset().total_seconds() == 0
+        assert newest["size_bytes"] > 0
+
+    async def test_a_branch_has_the_loaded_state_as_its_parent(self, store: Any) -> None:
+        for turn in range(1, 5):
+            await store.save("t", conversation(turn * 5), str(turn))
+        await store.load("t", "2")
+        branch = {**conversation(10), "messages": [*conversation(10)["messages"], {"content": "another way"}]}
+        await store.save("t", branch, "branch")
+        assert (await store.history("t", 1))[0]["parent_id"] == "2"
+
+    async def test_parents_are_told_across_deleted_checkpoints(self, store: Any) -> None:
+        for turn in range(1, 7):
+            await store.save("t", conversation(turn * 5), str(turn))
+        for turn in (2, 3, 5):
+            await store.delete("t", str(turn))
+        assert await _parents(store) == {"6": "4", "4": "1", "1": None}
+
+    async def test_it_is_limited(self, store: Any) -> None:
+        for turn in range(5):
+            await store.save("t", {"n": turn}, str(turn))
+        assert [entry["checkpoint_id"] for entry in await store.history("t", 2)] == ["4", "3"]
+        assert await store.history("t", 0) == []
+
+
+LOOK_ALIKES = [
+    "user-Bob",
+    "user-bob",
+    "café",
+    "cafe",
+    "cafe\u0301",
+    "user",
+    "user ",
+    " user",
+    "user\t",
+    "ß",
+    "ss",
+    "\uff21BC",
+    "ABC",
+    "%",
+    "_",
+    "\\",
+    "user\u200b",
+    "İ",
+    "i",
+    "😀",
+    "😁",
+    "\u001e",
+]
+
+
+async def test_look_alike_ids_are_different_threads_and_checkpoints(store: Any) -> None:
+    for name in LOOK_ALIKES:
+        await store.save(name, {"thread": name})
+        await store.save("shared", {"checkpoint": name}, name)
+    for name in LOOK_ALIKES:
+        assert await store.load(name) == {"thread": name}
+        assert await store.load("shared", name) == {"checkpoint": name}
+        assert await store.count(name.replace("*", "?")) == 1
+    assert set(await store.list_threads()) == {*LOOK_ALIKES, "shared"}
+    for name in LOOK_ALIKES:
+        assert await store.delete(name)
+        assert await store.delete("shared", name)
+    assert await store.count() == 0
+
+
+async def test_look_alike_tenants_share_nothing(make_store: Make) -> None:
+    names = [name for name in LOOK_ALIKES if name.isprintable()]
+    stores = {name: make_store(tenant=name) for name in names}
+    for name, one in stores.items():
+        await one.save("t", {"tenant": name})
+    for name, one in stores.items():
+        assert await one.load("t") == {"tenant": name}
+
+
+async def test_ids_at_their_limits_are_kept(store: Any) -> None:
+    thread_id, checkpoint_id = "😀" * 512, "😀" * 128
+    await store.save(thread_id, {"n": 1}, checkpoint_id)
+    assert await store.list_threads() == [thread_id]
+    assert await store.list_checkpoints(thread_id) == [checkpoint_id]
+    assert await store.load(thread_id, checkpoint_id) == {"n": 1}
+
+
+@pytest.mark.parametrize("bad", ["", "x" * 513, "a\0b", "\ud800", None, 7, b"t"])
+async def test_a_thread_id_that_cannot_be_kept_is_refused_everywhere(store: Any, bad: Any) -> None:
+    for call in (
+        store.save(bad, {}),
+        store.load(bad),
+        store.exists(bad),
+        store.delete(bad),
+        store.list_checkpoints(bad),
+        store.history(bad),
+        store.copy_thread(bad, "u"),
+        store.copy_thread("u", bad),
+        store.get_metadata(bad),
+    ):
+        with pytest.raises(InvalidInput, match="Thread id"):
+            await call
+
+
+@pytest.mark.parametrize("bad", ["", "x" * 129, "a\0b", "\ud800", 7, b"t"])
+async def test_a_checkpoint_id_that_cannot_be_kept_is_refused_everywhere(store: Any, bad: Any) -> None:
+    for call in (
+        store.save("t", {}, bad),
+        store.load("t", bad),
+        store.exists("t", bad),
+        store.delete("t", bad),
+        store.get_metadata("t", bad),
+    ):
+        with pytest.raises(InvalidInput, match="Checkpoint id"):
+            await call
+    assert not await store.exists("t")
+
+
+@pytest.mark.parametrize(
+    "bad", [[], None, {"a": (1,)}, {"a": {1}}, {1: "a"}, {"a": b"x"}, {"a": object()}, {"a": [{"b": {2: 3}}]}]
+)
+async def test_a_state_that_json_cannot_hold_exactly_is_refused_and_nothing_written(store: Any, bad: Any) -> None:
+    with pytest.raises(InvalidInput):
+        await store.save("t", bad)
+    assert not await store.exists("t")
+
+
+@pytest.mark.parametrize("bad", [-1, 2**31 + 1, True, 1.5, "1", None])
+async def test_a_limit_that_is_none_is_refused(store: Any, bad: Any) -> None:
+    for call in (
+        store.list_checkpoints("t", bad),
+        store.history("t", bad),
+        store.list_threads(bad),
+        store.search("word", bad),
+        store.search_data("a", 1, bad),
+        store.query_by_metadata("a", 1, bad),
+        store.list_with_metadata(bad),
+    ):
+        with pytest.raises(InvalidInput):
+            await call
+
+
+SQL_TEXTS = [
+    "'; DROP TABLE locus_store_threads; --",
+    '" OR 1=1 --',
+    "\\' OR 1=1 #",
+    "`; DROP DATABASE mysql",
+    "%s %(a)s {0} {x} ? :a",
+    "/*!50000 SELECT */",
+    "x' UNION SELECT * FROM locus_store_checkpoints -- ",
+    "\\",
+    "\\\\'",
+]
+
+
+@pytest.mark.parametrize("text", SQL_TEXTS)
+async def test_sql_in_any_parameter_is_only_text(make_store: Make, text: str) -> None:
+    store = make_store(tenant=text)
+    bystander = make_store()
+    await bystander.save("bystander", {"words": ["nothing else"]}, metadata={"a": 1})
+    state = {text: [text, {text: text}]}
+    assert await store.save(text, state, text, {text: text}) == text
+    assert await store.load(text) == state
+    assert await store.load(text, text) == state
+    assert await store.exists(text, text)
+    assert await store.list_checkpoints(text) == [text]
+    assert await store.list_threads(pattern=text) == [text]
+    assert await store.count(text) == 1
+    assert [info["thread_id"] for info in await store.query_by_metadata(text, text)] == [text]
+    assert (await store.get_metadata(text, text))["metadata"] == {text: text}
+    assert [found["data"] for found in await store.search_data(text, text)] == [state]
+    assert [info["metadata"] for info in await store.list_with_metadata()] == [{text: text}]
+    assert {hit["thread_id"] for hit in await store.search(text)} <= {text}
+    assert (await store.history(text))[0]["metadata"] == {text: text}
+    assert await store.copy_thread(text, text + "2")
+    assert (await store.get_disk_usage(text))["checkpoints"] == 1
+    assert await store.delete(text, text)
+    assert await store.delete(text + "2")
+    assert await bystander.list_threads() == ["bystander"]
+
+
+async def test_tenants_share_nothing_in_any_operation(make_store: Make) -> None:
+    mine, theirs = make_store(tenant="mine"), make_store(tenant="theirs")
+    for turn in range(3):
+        await theirs.save("t", {**conversation(turn + 5), "secret": "apple"}, f"c{turn}", {"owner": "them"})
+    assert await mine.load("t") is None
+    assert await mine.load("t", "c1") is None
+    assert not await mine.exists("t")
+    assert not await mine.exists("t", "c1")
+    assert await mine.list_checkpoints("t") == []
+    assert await mine.history("t") == []
+    assert await mine.list_threads() == []
+    assert await mine.count() == 0
+    assert await mine.get_metadata("t") is None
+    assert await mine.query_by_metadata("owner", "them") == []
+    assert await mine.search("apple") == []
+    assert await mine.search_data("secret", "apple") == []
+    assert await mine.list_with_metadata() == []
+    assert (await mine.get_disk_usage())["rows"] == 0
+    assert (await mine.get_disk_usage("t"))["rows"] == 0
+    assert not await mine.copy_thread("t", "u")
+    assert not await mine.delete("t")
+    assert not await mine.delete("t", "c1")
+    assert await mine.vacuum(0) == 0
+    assert await mine.forget_tenant() == 0
+    await mine.save("t", {"mine": True}, "c1")
+    assert await theirs.load("t", "c1") == {**conversation(6), "secret": "apple"}
+    assert await mine.forget_tenant() == 1
+    assert await theirs.list_checkpoints("t") == ["c2", "c1", "c0"]
+    assert await theirs.forget_tenant() == 3
+    assert await theirs.list_threads() == []
+
+
+async def test_forgetting_a_tenant_counts_and_removes_many_threads(make_store: Make, sql: RunSQL) -> None:
+    store = make_store(tenant="gone")
+    for number in range(120):
+        await store.save(f"t{number}", {"n": number})
+    await store.save("t0", {"n": "again"})
+    assert await store.forget_tenant() == 121
+    assert sql("SELECT COUNT(*) FROM locus_store_checkpoints") == ((0,),)
+
+
+async def test_prefixes_keep_tables_apart(make_store: Make) -> None:
+    one, other = make_store(table_prefix="a_"), make_store(table_prefix="")
+    await one.save("t", {"n": 1})
+    assert await other.load("t") is None
+    await other.save("t", {"n": 2})
+    assert await one.load("t") == {"n": 1}
+
+
+async def test_threads_are_listed_by_the_server_s_time_of_their_last_save(store: Any) -> None:
+    for name in ("a", "b", "c"):
+        await store.save(name, {})
+    await store.save("a", {"again": True})
+    assert await store.list_threads() == ["a", "c", "b"]
+    assert [info["thread_id"] for info in await store.list_with_metadata()] == ["a", "c", "b"]
+    assert await store.list_threads(1) == ["a"]
+    assert await store.list_threads(1, offset=1) == ["c"]
+
+
+async def test_deleting_a_checkpoint_does_not_make_its_thread_recent(store: Any) -> None:
+    await store.save("a", {"n": 1}, "x")
+    await store.save("a", {"n": 2}, "y")
+    await store.save("b", {})
+    await store.delete("a", "x")
+    assert await store.list_threads() == ["b", "a"]
+
+
+async def test_disk_usage_counts_bytes_by_kind(store: Any, sql: RunSQL) -> None:
+    await store.save("t", conversation(20), metadata={"a": 1})
+    await store.save("u", {})
+    usage, whole = await store.get_disk_usage("t"), await store.get_disk_usage()
+    ((payload,),) = sql("SELECT LENGTH(payload) FROM locus_store_checkpoints WHERE thread_id = 't'")
+    assert usage["payload_bytes"] == payload
+    assert (usage["threads"], usage["checkpoints"], usage["rows"]) == (1, 1, 1)
+    assert usage["metadata_bytes"] == len('{"a":1}')
+    assert usage["total_bytes"] == usage["payload_bytes"] + usage["search_bytes"] + usage["metadata_bytes"]
+    assert whole["threads"] == 2
+    assert whole["total_bytes"] > usage["total_bytes"]
+
+
+async def test_health_tells_version_and_time(store: Any) -> None:
+    health = await store.health_check()
+    assert health["ok"] is True
+    assert health["server_version"][0].isdigit()
+    assert health["read_only"] is False
+    assert health["server_time"].tzinfo is not None
+
+
+async def test_a_closed_store_opens_again(store: Any) -> None:
+    await store.save("t", {"n": 1})
+    await store.close()
+    await store.close()
+    assert await store.load("t") == {"n": 1}
+
+
+async def test_an_operation_without_arguments_it_needs_is_a_type_error(store: Any) -> None:
+    with pytest.raises(TypeError):
+        await store.load()
+
+
+async def test_compressed_and_plain_rows_are_read_by_both(make_store: Make) -> None:
+    squeezing, plain = make_store(), make_store(compression="none")
+    for turn in range(1, 12):
+        await (plain if turn % 2 else squeezing).save("t", conversation(turn), str(turn))
+    for reader in (squeezing, plain):
+        for turn in range(1, 12):
+            assert await reader.load("t", str(turn)) == conversation(turn)
+
+
+async def test_without_pipeline_all_is_the_same(make_store: Make) -> None:
+    store = make_store(pipeline=False, keep_checkpoints=3, ttl_s=60)
+    for turn in range(1, 12):
+        await store.save("t", conversation(turn), str(turn % 5))
+    assert await store.list_checkpoints("t") == ["1", "0", "4"]
+    assert await store.load("t", "0") == conversation(10)
+    assert await store.copy_thread("t", "u")
+    assert await store.delete("t", "0")
+    assert await store.vacuum(0) == 5
+
+
+async def test_tasks_of_one_store_save_to_one_thread_at_once(make_config: MakeConfig) -> None:
+    async with CheckpointStore(make_config()) as store:
+        await store.save("t", conversation(10), "base")
+
+        async def branch(number: int) -> str:
+            state = conversation(10)
+            state["messages"] = [*state["messages"], {"content": f"branch {number}"}]
+            return await store.save("t", state, str(number))
+
+        saved = await asyncio.gather(*(branch(number) for number in range(24)))
+        assert sorted(await store.list_checkpoints("t", 100)) == sorted([*saved, "base"])
+        for number in range(24):
+            assert (await store.load("t", str(number)))["messages"][-1] == {"content": f"branch {number}"}
+
+
+def test_threads_share_a_synchronous_store(make_config: MakeConfig) -> None:
+    with SyncCheckpointStore(make_config(driver="pymysql", pool_size=4)) as store:
+        failures: list[BaseException] = []
+
+        def work(number: int) -> None:
+            try:
+                for turn in range(1, 8):
+                    store.save("shared" if number % 2 else f"own-{number}", conversation(turn), f"{number}-{turn}")
+                    assert store.load("shared" if number % 2 else f"own-{number}", f"{number}-{turn}") == conversation(
+                        turn
+                    )
+            except BaseException as error:
+                failures.append(error)
+
+        workers = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        assert not failures
+        assert len(store.list_checkpoints("shared", 100)) == 4 * 7

@@ -1,0 +1,234 @@
+"""Rows damaged by SQL, column by column: a read gives what was saved, or an error that names thread and checkpoint."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.serde.types import TASKS
+from langgraph.types import Send
+
+from locus_mysql import SyncMySQLCheckpointSaver
+from locus_mysql.errors import CorruptCheckpoint
+from locus_mysql.integrations.langgraph import MySQLSaver
+
+from ...conftest import MakeConfig
+from ...damaging import Damage, damages
+
+pytestmark = [pytest.mark.slow]
+
+RunSQL = Callable[..., tuple[Any, ...]]
+
+#: Tables whose columns hold what was saved. The one of threads holds times and marks only.
+TABLES = ("versions", "version_parts", "version_writes", "version_threads")
+
+every_table = pytest.mark.parametrize("table", TABLES)
+
+
+def turns(thread_id: str, count: int) -> dict[str, Any]:
+    return {"log": [f"{thread_id} {turn} " * 60 for turn in range(count)], "step": count, "note": "n" * 300}
+
+
+class Saved:
+    """What was saved, and what a reader gives of it.
+
+    Args:
+        saver: Saves two threads.
+    """
+
+    def __init__(self, saver: SyncMySQLCheckpointSaver) -> None:
+        self.records: dict[tuple[str, str], Any] = {}
+        self.writes: dict[tuple[str, str], list[Any]] = {}
+        for thread_id, count in (("t", 3), ("other", 1)):
+            for turn in range(1, count + 1):
+                one = {"thread_id": thread_id, "checkpoint_id": f"c{turn}"}
+                parent = f"c{turn - 1}" if turn > 1 else None
+                state = turns(thread_id, turn)
+                saver.put(**one, checkpoint_data=state, parent_checkpoint_id=parent, metadata={"turn": turn})
+                saver.put_writes(**one, task_id="task", writes=[("a", f"{thread_id} {turn}"), ("b", turn)])
+                self.records[thread_id, f"c{turn}"] = saver.get(**one)
+                self.writes[thread_id, f"c{turn}"] = saver.get_writes(**one)
+
+    def check(self, reader: SyncMySQLCheckpointSaver, damage: Damage) -> int:
+        """Compare all that a reader gives with what was saved; returns how many reads were refused."""
+        refused = 0
+        for (thread_id, checkpoint_id), saved in self.records.items():
+            one = {"thread_id": thread_id, "checkpoint_id": checkpoint_id}
+            where = f"{checkpoint_id!r} of thread {thread_id!r}"
+            found = attempt(lambda one=one: reader.get(**one))
+            written = attempt(lambda one=one: reader.get_writes(**one))
+            assert _refused(found, where) or _same(found, saved) or (damage.hides and found is None), (damage, found)
+            saved_writes = self.writes[thread_id, checkpoint_id]
+            assert _refused(written, where) or written == saved_writes or (damage.hides and not written), damage
+            refused += _refused(found, where) + _refused(written, where)
+        for thread_id in ("t", "other"):
+            newest = attempt(lambda name=thread_id: [reader.get(thread_id=name)])
+            listed = attempt(lambda name=thread_id: reader.list_checkpoints(thread_id=name))
+            for result in (newest, listed):
+                refused += _refused(result, f"of thread {thread_id!r}")
+                for found in () if _refused(result, f"of thread {thread_id!r}") else result:
+                    right = found is None or _same(found, self.records[thread_id, found["checkpoint_id"]])
+                    assert right, (damage, found)
+        return refused
+
+
+def attempt(read: Callable[[], Any]) -> Any:
+    """What a call gives, or the error by which it is refused."""
+    try:
+        return read()
+    except CorruptCheckpoint as error:
+        return error
+
+
+def _refused(outcome: Any, where: str) -> bool:
+    """Whether a call was refused; the error then says where."""
+    if isinstance(outcome, CorruptCheckpoint):
+        assert where in str(outcome)
+        return True
+    return False
+
+
+def _same(found: Any, saved: Any) -> bool:
+    """The same, but for the time: the server gives it, and no checksum covers it."""
+    return found is not None and {**found, "created_at": ""} == {**saved, "created_at": ""}
+
+
+@pytest.mark.parametrize(
+    ("table", "compression"), [*((table, "zlib") for table in TABLES), ("versions", "none"), ("version_parts", "none")]
+)
+def test_no_damage_to_a_column_gives_another_value(
+    make_config: MakeConfig, run_sql: RunSQL, database: str, table: str, compression: str
+) -> None:
+    config = make_config(driver="pymysql", compression=compression)
+    with (
+        SyncMySQLCheckpointSaver(config) as saver,
+        SyncMySQLCheckpointSaver(config.model_copy(update={"cache_bytes": 0})) as reader,
+    ):
+        saved = Saved(saver)
+        refused = {}
+        for damage in damages(run_sql, database, f"locus_{table}"):
+            refused.setdefault(damage.column, []).append(saved.check(reader, damage))
+            saved.check(saver, damage)
+        assert saved.check(reader, Damage("", "", "none", 0)) == 0
+    for column in {"payload", "chunk", "metadata", "parent_id", "needs", "task_id", "channel", "idx"} & refused.keys():
+        assert any(refused[column]), (column, "no damage was noticed")
+
+
+def test_parts_and_payloads_that_are_exchanged_or_moved_are_noticed(
+    make_config: MakeConfig, run_sql: RunSQL, database: str
+) -> None:
+    config = make_config(driver="pymysql", cache_bytes=0)
+    with SyncMySQLCheckpointSaver(config) as saver:
+        saved = Saved(saver)
+        for table, columns, places in (
+            ("versions", ["payload"], ["thread_id", "seq"]),
+            ("versions", ["payload", "metadata", "parent_id", "parent_key", "sources", "chunk"], ["thread_id", "seq"]),
+            ("versions", ["chunk"], ["thread_id", "seq"]),
+            ("version_parts", ["chunk"], ["thread_id", "part"]),
+            ("version_writes", ["payload"], ["thread_id", "version_key"]),
+            ("version_writes", ["payload", "task_id", "channel", "task_path"], ["thread_id", "version_key"]),
+        ):
+            name = f"{database}.locus_{table}"
+            rows = run_sql(f"SELECT {', '.join([*places, *columns])} FROM {name}")
+            assert len(rows) > 1 or table == "version_parts"
+            for one, other in itertools.permutations(rows, 2):
+                if one[2:] == other[2:]:
+                    continue
+                setting = ", ".join(f"{column} = %s" for column in columns)
+                which = " AND ".join(f"{column} = %s" for column in places)
+                run_sql(f"UPDATE {name} SET {setting} WHERE {which}", *other[2:], *one[:2])
+                run_sql(f"UPDATE {name} SET {setting} WHERE {which}", *one[2:], *other[:2])
+                damage = Damage(table, str(columns), "exchanged", 0)
+                assert saved.check(saver, damage) > 0, (damage, one[:2], other[:2])
+                for row in (one, other):
+                    run_sql(f"UPDATE {name} SET {setting} WHERE {which}", *row[2:], *row[:2])
+        assert saved.check(saver, Damage("", "", "none", 0)) == 0
+
+
+@pytest.mark.parametrize("moved", ["thread_id = 'new'", "tenant = 'new'"])
+def test_rows_that_were_moved_to_another_thread_or_tenant_are_refused(
+    make_config: MakeConfig, run_sql: RunSQL, database: str, moved: str
+) -> None:
+    with SyncMySQLCheckpointSaver(make_config(driver="pymysql")) as saver:
+        Saved(saver)
+    for table in TABLES:
+        run_sql(f"UPDATE {database}.locus_{table} SET {moved} WHERE thread_id = 't'")
+    tenant, thread_id = ("new", "t") if "tenant" in moved else ("default", "new")
+    with SyncMySQLCheckpointSaver(make_config(driver="pymysql", tenant=tenant)) as reader:
+        for checkpoint_id in ("c1", "c3"):
+            one = {"thread_id": thread_id, "checkpoint_id": checkpoint_id}
+            for read in (reader.get, reader.get_writes):
+                with pytest.raises(CorruptCheckpoint, match=f"'{checkpoint_id}' of thread '{thread_id}'"):
+                    read(**one)
+        with pytest.raises(CorruptCheckpoint, match=f"of thread '{thread_id}'"):
+            reader.list_checkpoints(thread_id=thread_id)
+
+
+def test_a_copy_is_whole_and_so_is_a_copy_of_it(make_config: MakeConfig) -> None:
+    config = make_config(driver="pymysql")
+    with SyncMySQLCheckpointSaver(config) as saver:
+        saved = Saved(saver)
+        assert saver.copy_thread("t", "copy")
+        assert saver.copy_thread("copy", "cöpy ☕")
+        for thread_id in ("copy", "cöpy ☕"):
+            for turn in range(1, 4):
+                one = {"thread_id": thread_id, "checkpoint_id": f"c{turn}"}
+                assert _same(saver.get(**one), saved.records["t", f"c{turn}"])
+                assert saver.get_writes(**one) == saved.writes["t", f"c{turn}"]
+
+
+def test_a_damaged_row_stays_one_when_its_thread_is_copied(
+    make_config: MakeConfig, run_sql: RunSQL, database: str
+) -> None:
+    with SyncMySQLCheckpointSaver(make_config(driver="pymysql", cache_bytes=0)) as saver:
+        Saved(saver)
+        for payload in (b"", b"\x01", b"\x01abcdefgh"):
+            run_sql(f"UPDATE {database}.locus_versions SET payload = %s WHERE thread_id = 't'", payload)
+            saver.delete_thread("copy")
+            assert saver.copy_thread("t", "copy")
+            with pytest.raises(CorruptCheckpoint, match="'c3' of thread 'copy'"):
+                saver.get(thread_id="copy")
+
+
+def _checkpoint(number: int, version: int) -> Any:
+    return {
+        "v": version,
+        "id": f"{number:032}",
+        "ts": "2026-01-01T00:00:00+00:00",
+        "channel_values": {"a": [f"{number} " * 200]},
+        "channel_versions": {"a": number},
+        "versions_seen": {},
+        "updated_channels": None,
+    }
+
+
+@every_table
+def test_no_damage_to_a_column_gives_a_graph_another_checkpoint(
+    make_config: MakeConfig, run_sql: RunSQL, database: str, table: str
+) -> None:
+    config: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    with MySQLSaver(make_config(driver="pymysql", cache_bytes=0)) as saver:
+        configs = [config]
+        for number, version in ((1, 3), (2, 3), (3, 4)):
+            stored = saver.put(configs[-1], _checkpoint(number, version), {"step": number}, {"a": number})
+            saver.put_writes(stored, [(TASKS, Send("node", number)), ("a", number)], f"task{number}")
+            configs.append(stored)
+        saved = {one["configurable"]["checkpoint_id"]: saver.get_tuple(one) for one in configs[1:]}
+        assert saved[f"{2:032}"].checkpoint["channel_values"][TASKS] == [Send("node", 1)]
+        history = saver.get_delta_channel_history(config=configs[-1], channels=["b", "a"])
+        refused = 0
+        for damage in damages(run_sql, database, f"locus_{table}"):
+            if damage.hides:
+                continue
+            for one in configs:
+                found = attempt(lambda one=one: saver.get_tuple(one))
+                if _refused(found, "of thread 't'"):
+                    refused += 1
+                else:
+                    assert found == saved[found.config["configurable"]["checkpoint_id"]], damage
+            if damage.column != "channel":  # by which the server finds these writes
+                found = attempt(lambda: saver.get_delta_channel_history(config=configs[-1], channels=["b", "a"]))
+                assert _refused(found, "of thread 't'") or found == history, damage
+        assert refused > 0 or table in {"version_threads", "version_parts"}

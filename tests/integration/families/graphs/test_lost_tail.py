@@ -1,0 +1,179 @@
+"""A server loses its newest commits and draws their numbers again: what is acknowledged afterwards loads exactly."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ci.local_server import LocalServer
+from locus_mysql import SyncMySQLCheckpointSaver
+
+from ...conftest import ONE_OF_EACH, AnyStore, MakeConfig
+from ...lost_tail import Moment, Tables
+from .conftest import OpenSaver
+
+pytestmark = pytest.mark.slow
+
+RunSQL = Callable[..., tuple[Any, ...]]
+one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
+
+#: Of one length, so that a part that was drawn again fits where another one was.
+MESSAGE_CHARACTERS = 400
+
+
+#: Crashes of a server in one test.
+CRASHES = 4
+
+
+def message(name: str) -> str:
+    return name.ljust(8, ".") * (MESSAGE_CHARACTERS // 8)
+
+
+async def put(saver: AnyStore, name: str, messages: list[str], parent: str | None) -> None:
+    await saver.put(
+        thread_id="t", checkpoint_id=name, checkpoint_data={"messages": messages}, parent_checkpoint_id=parent
+    )
+
+
+async def loaded(saver: AnyStore, name: str | None = None) -> list[str] | None:
+    found = await saver.get(thread_id="t", checkpoint_id=name)
+    return None if found is None else [text[:8].rstrip(".") for text in found["checkpoint"]["messages"]]
+
+
+async def turns(saver: AnyStore, names: list[str], before: list[str]) -> None:
+    said = list(before)
+    for name in names:
+        parent = said[-1] if said else None
+        said.append(name)
+        await put(saver, name, [message(one) for one in said], parent)
+
+
+@one_of_each
+@pytest.mark.parametrize("lost", [1, 2, 3, 5])
+@pytest.mark.parametrize("others", [0, 1, 2, 4])
+async def test_a_process_that_knows_what_was_lost_saves_and_loads_exactly(
+    open_saver: OpenSaver, run_sql: RunSQL, database: str, side: str, lost: int, others: int
+) -> None:
+    saver, other = open_saver(side), open_saver(side)
+    tables = Tables(run_sql, database)
+    names = [f"a{turn}" for turn in range(8)]
+    await turns(saver, names[:-lost], [])
+    kept = tables.note()
+    await turns(saver, names[-lost:], names[:-lost])
+    tables.put_back(kept)
+
+    theirs = [f"b{turn}" for turn in range(others)]
+    await turns(other, theirs, names[:-lost])
+    if others:
+        assert await loaded(saver) == [*names[:-lost], *theirs]
+    await turns(saver, ["a8", "a9"], names)
+    for reader in (saver, other, open_saver(side)):
+        assert await loaded(reader) == [*names, "a8", "a9"]
+        assert await loaded(reader, "a8") == [*names, "a8"]
+        for turn in range(8 - lost):
+            assert await loaded(reader, names[turn]) == names[: turn + 1]
+        for turn in range(others):
+            assert await loaded(reader, theirs[turn]) == [*names[:-lost], *theirs[: turn + 1]]
+        assert [one["checkpoint_id"] for one in await reader.list_checkpoints(thread_id="t", limit=2)] == ["a9", "a8"]
+
+
+@one_of_each
+async def test_numbers_that_were_drawn_again_are_not_believed_by_who_only_reads(
+    open_saver: OpenSaver, run_sql: RunSQL, database: str, side: str
+) -> None:
+    saver, other, reader = open_saver(side), open_saver(side), open_saver(side)
+    tables = Tables(run_sql, database)
+    await turns(saver, ["a0", "a1", "a2"], [])
+    kept = tables.note()
+    await turns(saver, ["a3", "a4"], ["a0", "a1", "a2"])
+    assert await loaded(reader) == ["a0", "a1", "a2", "a3", "a4"]
+    tables.put_back(kept)
+    await turns(other, ["b3", "b4"], ["a0", "a1", "a2"])
+    for one in (reader, saver):
+        found = await one.list_checkpoints(thread_id="t", limit=3)
+        assert [len(entry["checkpoint"]["messages"]) for entry in found] == [5, 4, 3]
+        assert found[0]["checkpoint"]["messages"][3:] == [message("b3"), message("b4")]
+        assert await loaded(one) == ["a0", "a1", "a2", "b3", "b4"]
+
+
+@one_of_each
+@pytest.mark.parametrize("seed", range(6))
+async def test_whatever_is_lost_between_any_calls_all_that_is_there_loads_exactly(
+    open_saver: OpenSaver, run_sql: RunSQL, database: str, side: str, seed: int
+) -> None:
+    chosen = random.Random(seed)
+    savers = [open_saver(side), open_saver(side, cache_bytes=0), open_saver(side)]
+    tables = Tables(run_sql, database)
+    states: dict[str, list[str]] = {}
+    moments: list[tuple[Moment, dict[str, list[str]]]] = []
+    await put(savers[0], "c0", [message("c0")], None)
+    states["c0"] = ["c0"]
+    ever = dict(states)
+    for step in range(1, 70):
+        saver = chosen.choice(savers)
+        match chosen.choices(["put", "load", "list", "note", "lose"], [8, 3, 2, 2, 1])[0]:
+            case "put":
+                parent = chosen.choice(list(ever)[-4:])  # perhaps one that was lost
+                name = f"c{step}"
+                ever[name] = states[name] = [*ever[parent], name]
+                await put(saver, name, [message(one) for one in states[name]], parent)
+            case "load":
+                name = chosen.choice([None, *list(states)[-5:]])
+                assert await loaded(saver, name) == states[name or list(states)[-1]]
+            case "list":
+                found = await saver.list_checkpoints(thread_id="t", limit=4)
+                names = [one["checkpoint_id"] for one in found]
+                assert names == list(states)[::-1][:4]
+                for one in found:
+                    assert one["checkpoint"]["messages"] == [message(said) for said in states[one["checkpoint_id"]]]
+            case "note":
+                moments.append((tables.note(), dict(states)))
+            case "lose" if moments:
+                moment, states = moments[-1][0], dict(moments[-1][1])
+                tables.put_back(moment)
+    for reader in (*savers, open_saver(side)):
+        for name, said in states.items():
+            assert await loaded(reader, name) == said
+
+
+def test_a_server_killed_before_it_flushed_loses_no_more_than_that(
+    own_server: LocalServer, own_config: MakeConfig, own_sql: RunSQL
+) -> None:
+    """Two processes go on over crashes of a server that does not flush at commit; each time its newest commits go."""
+    own_sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0")
+    lost = 0
+    try:
+        with SyncMySQLCheckpointSaver(own_config(driver="pymysql", retry_deadline_s=120)) as saver:
+            other = SyncMySQLCheckpointSaver(own_config(driver="pymysql", retry_deadline_s=120))
+            said: list[str] = []
+            for crash in range(CRASHES):
+                for turn in range(30):
+                    writer = (saver, other)[turn % 2]
+                    said = _next_turn(writer, said, f"{crash}.{turn}")
+                own_server.restart(crash=True)
+                own_sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0")
+                said = _next_turn(saver, said, f"{crash}.after")
+                found = other.list_checkpoints(thread_id="t", limit=1_000)
+                lost += 30 * (crash + 1) + crash + 1 - len(found)
+                for one in found:
+                    assert one["checkpoint"]["messages"][-1] == message(one["checkpoint_id"])
+                assert found[0]["checkpoint"]["messages"] == [message(name) for name in said]
+            other.close()
+    finally:
+        own_sql("SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+    assert lost > 0, "no crash lost anything, so nothing was tested"
+
+
+def _next_turn(saver: SyncMySQLCheckpointSaver, said: list[str], name: str) -> list[str]:
+    """Save a turn after the newest one; returns what was said until then."""
+    now = [*said, name]
+    saver.put(
+        thread_id="t",
+        checkpoint_id=name,
+        checkpoint_data={"messages": [message(one) for one in now]},
+        parent_checkpoint_id=said[-1] if said else None,
+    )
+    return now

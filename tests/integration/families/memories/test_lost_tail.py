@@ -1,0 +1,100 @@
+"""A server that lost its last transactions, while processes live that have seen them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from locus_mysql.families.memories import nearest
+from locus_mysql.families.memories.puts import Put
+
+from .conftest import EACH_WAY, Make, side_name
+
+ROLES = ("scopes", "items", "vectors", "codes", "signs", "settled")
+DIMS = 8
+chance = random.Random(11)
+
+
+def vector() -> list[float]:
+    return [chance.gauss(0, 1) for _ in range(DIMS)]
+
+
+class Kept:
+    """The rows of all tables at one moment.
+
+    Args:
+        sql: Carries out a statement.
+    """
+
+    def __init__(self, sql: Callable[..., Any]) -> None:
+        self.sql = sql
+        for role in ROLES:
+            sql(f"CREATE TABLE kept_{role} LIKE locus_memory_{role}")
+            sql(f"INSERT INTO kept_{role} SELECT * FROM locus_memory_{role}")
+
+    def back(self) -> None:
+        """Lose what was written since."""
+        for role in ROLES:
+            self.sql(f"DELETE FROM locus_memory_{role}")
+            self.sql(f"INSERT INTO locus_memory_{role} SELECT * FROM kept_{role}")
+
+
+@pytest.fixture(autouse=True)
+def known_from_the_second_search_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearest, "RERANKED", 5)
+    monkeypatch.setattr(nearest, "RERANKED_FOR_EACH", 1)
+
+
+async def agree(store: Any, make: Make, prefix: tuple[str, ...]) -> None:
+    """A search by what a process knows gives what one gives that knows nothing."""
+    fresh = make(dims=DIMS)
+    for _ in range(4):
+        asked = vector()
+        found, expected = [await one.search(prefix, embedding=asked, limit=50, exact=True) for one in (store, fresh)]
+        assert found.exact
+        assert [(hit.item.key, hit.score) for hit in found] == [(hit.item.key, hit.score) for hit in expected]
+
+
+@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
+@pytest.mark.parametrize("namespaces", [1, 6], ids=["one namespace", "six"])
+@pytest.mark.parametrize("writes", [0, 1, 2, 3, 5])
+@pytest.mark.kept_tables
+async def test_what_was_lost_is_not_found(
+    make_memories: Make, sql: Callable[..., Any], namespaces: int, writes: int
+) -> None:
+    """Writes after the loss draw the same stamps again, as the clock is behind them."""
+    spaces = [("docs", str(number)) for number in range(namespaces)]
+    writer, reader = make_memories(dims=DIMS), make_memories(dims=DIMS)
+    await writer.put_batch([Put(spaces[n % namespaces], f"{n:02}", n, embedding=vector()) for n in range(30)])
+    sql(f"UPDATE locus_memory_scopes SET stamp = {2**60}, purged = {2**60 - 1}")
+    for _ in range(3):
+        await reader.search(("docs",), embedding=vector(), limit=3)
+    kept = Kept(sql)
+    await writer.put(spaces[0], "00", 0, embedding=vector())
+    await writer.delete(spaces[0], f"{namespaces:02}" if namespaces < 30 else "01")
+    await writer.put(spaces[-1], "lost", 0, embedding=vector())
+    await agree(reader, make_memories, ("docs",))
+    kept.back()
+    for number in range(writes):
+        key = ("other", f"{namespaces:02}", "another")[number % 3]
+        await writer.put(spaces[-number % namespaces], key, number, embedding=vector())
+    await agree(reader, make_memories, ("docs",))
+    await writer.put(spaces[0], "last", 0, embedding=vector())
+    await agree(reader, make_memories, ("docs",))
+
+
+@pytest.mark.kept_tables
+async def test_a_write_after_a_long_while_is_caught_up_with(make_memories: Make, sql: Callable[..., Any]) -> None:
+    """Tokens are forgotten: one write since is known by the one before it, more are read anew."""
+    writer, reader = make_memories(dims=DIMS), make_memories(dims=DIMS)
+    await writer.put_batch([Put(("docs",), f"{n:02}", n, embedding=vector()) for n in range(30)])
+    for writes in (1, 2, 3):
+        for _ in range(3):
+            await reader.search(("docs",), embedding=vector(), limit=3)
+        sql("DELETE FROM locus_memory_settled")
+        for number in range(writes):
+            await writer.put(("docs",), f"{writes}{number}", 0, embedding=vector())
+        await agree(reader, make_memories, ("docs",))

@@ -1,0 +1,87 @@
+"""Storages of working memory to test, and working memories of both sides with one face."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, TypeAlias
+
+import pytest
+
+from ci.private_servers import Account, Redis, Valkey, free_port, home_for
+from locus_mysql.families.working.storages.interface import Storage
+from locus_mysql.families.working.storages.mysql import MySQLStorage
+from locus_mysql.families.working.storages.redis import RedisStorage
+from locus_mysql.working import SyncWorkingMemory, WorkingMemory
+
+from ....either_side import AnyStore as AnyMemory
+from ...conftest import MakeConfig
+from ..checkpoints.conftest import SIDES, side_name
+from .servers import OwnServer, make_cluster
+
+Open: TypeAlias = Callable[..., Any]
+
+
+@pytest.fixture(params=SIDES, ids=side_name)
+def side(request: pytest.FixtureRequest) -> tuple[str, bool]:
+    """Override with ``parametrize("side", ALL_SIDES, ids=side_name)`` for every driver."""
+    return request.param
+
+
+@pytest.fixture
+async def open_memory(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncIterator[Open]:
+    """``open_memory("session", tenant=…)``: a working memory on the test's schema, as another process has it."""
+    storages: list[MySQLStorage] = []
+
+    def open_one(session_id: str = "session", *, config: Any = None, **options: Any) -> AnyMemory:
+        storages.append(MySQLStorage(config or make_config(driver=side[0])))
+        return AnyMemory((WorkingMemory if side[1] else SyncWorkingMemory)(session_id, storages[-1], **options))
+
+    yield open_one
+    for storage in storages:
+        await storage.aclose()
+
+
+def _running(kind: type[Redis], *options: str) -> Iterator[OwnServer]:
+    with home_for(Account.current()) as home:
+        server = OwnServer(kind, home, *options)
+        try:
+            server.start()
+            yield server
+        finally:
+            server.stop()
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[OwnServer]:
+    """Redis, for tests that do not change it."""
+    yield from _running(Redis, "appendonly no")
+
+
+@pytest.fixture(scope="session")
+def valkey_server() -> Iterator[OwnServer]:
+    """Valkey, likewise."""
+    yield from _running(Valkey, "appendonly no")
+
+
+@pytest.fixture(scope="session")
+def cluster_server() -> Iterator[OwnServer]:
+    """A Redis Cluster of one node, likewise."""
+    for server in _running(Redis, "appendonly no", "cluster-enabled yes", f"cluster-port {free_port()}"):
+        make_cluster(server)
+        yield server
+
+
+@pytest.fixture
+def own_redis() -> Iterator[OwnServer]:
+    """Redis, for one test that may do anything to it. What it acknowledged survives its death."""
+    yield from _running(Redis, "appendonly yes", "appendfsync always")
+
+
+@pytest.fixture
+def storage(request: pytest.FixtureRequest) -> Iterator[Storage]:
+    """The storage that the test's parameter names."""
+    name: str = request.param
+    server: OwnServer = request.getfixturevalue(f"{name}_server")
+    storage = RedisStorage(server.url, timeout_s=60.0, cluster=name == "cluster")
+    yield storage
+    storage.close()

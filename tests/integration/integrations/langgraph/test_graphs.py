@@ -1,0 +1,268 @@
+"""Real compiled graphs on the savers: what LangGraph does with a checkpointer, done with ours, by either side."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolCall
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from ...conftest import EACH_WAY, ONE_OF_EACH
+from .conftest import OpenSaver
+from .graphs import asking, chat, fan_out, nested, steps
+
+pytestmark = pytest.mark.kept_tables("versions")
+
+each_way = pytest.mark.parametrize("side", EACH_WAY)
+one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
+durabilities = pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+
+CONFIG: Any = {"configurable": {"thread_id": "thread"}}
+
+
+class Running:
+    """A compiled graph, called by the way that fits its saver."""
+
+    def __init__(self, graph: Any, side: str) -> None:
+        self.graph = graph
+        self._awaited = side.endswith("async")
+
+    async def __call__(self, given: Any, config: Any = CONFIG, **options: Any) -> Any:
+        if self._awaited:
+            return await self.graph.ainvoke(given, config, **options)
+        return await asyncio.to_thread(self.graph.invoke, given, config, **options)
+
+    async def state(self, config: Any = CONFIG, **options: Any) -> Any:
+        if self._awaited:
+            return await self.graph.aget_state(config, **options)
+        return self.graph.get_state(config, **options)
+
+    async def history(self, config: Any = CONFIG, **options: Any) -> list[Any]:
+        if self._awaited:
+            return [state async for state in self.graph.aget_state_history(config, **options)]
+        return list(self.graph.get_state_history(config, **options))
+
+    async def update(self, values: Any, config: Any = CONFIG, **options: Any) -> Any:
+        if self._awaited:
+            return await self.graph.aupdate_state(config, values, **options)
+        return self.graph.update_state(config, values, **options)
+
+
+@pytest.fixture
+def running(open_saver: OpenSaver) -> Callable[..., Running]:
+    """``running(builder, side)``: a graph on a new saver, as another process would have it."""
+
+    def compile_one(builder: Any, side: str, **options: Any) -> Running:
+        return Running(builder.compile(checkpointer=open_saver(side), **options), side)
+
+    return compile_one
+
+
+def texts(state: Any) -> list[str]:
+    values = state.values if hasattr(state, "values") and not callable(state.values) else state
+    return [message.content for message in values["messages"]]
+
+
+@each_way
+@durabilities
+async def test_a_conversation_goes_on_in_another_process(running: Any, side: str, durability: str) -> None:
+    expected: list[str] = []
+    for turn in range(12):
+        graph = running(chat(), side)
+        said = f"turn {turn} " * 40
+        expected += [said, f"You said: {said}"]
+        assert texts(await graph({"messages": [HumanMessage(said)]}, durability=durability)) == expected
+    state = await running(chat(), side).state()
+    assert texts(state) == expected
+    assert state.values["count"] == 12
+    assert state.next == ()
+
+
+@one_of_each
+async def test_the_history_is_that_of_langgraphs_own_saver(running: Any, side: str) -> None:
+    graph, reference = running(chat(), side), Running(chat().compile(checkpointer=InMemorySaver()), side)
+    for turn in range(9):
+        given = {"messages": [HumanMessage(f"turn {turn} " * 40, id=f"h{turn}")], "notes": {"turn": turn}}
+        await graph(given)
+        await reference(given)
+
+    def seen(state: Any) -> Any:
+        metadata = {name: value for name, value in state.metadata.items() if name != "parents"}
+        return (texts(state), state.values.get("notes"), state.next, metadata, state.parent_config is None)
+
+    def without_texts(state: Any) -> Any:
+        return seen(state)
+
+    for options in ({}, {"limit": 5}, {"filter": {"source": "input"}}, {"filter": {"step": 4}}):
+        ours = [without_texts(one) for one in await graph.history(**options) if "messages" in one.values]
+        theirs = [without_texts(one) for one in await reference.history(**options) if "messages" in one.values]
+        assert ours == theirs
+        assert ours
+    whole = await graph.history()
+    before = await graph.history(before=whole[3].config)
+    assert [one.config for one in before] == [one.config for one in whole[4:]]
+
+
+@each_way
+async def test_time_travel_goes_on_from_a_checkpoint_of_the_past(running: Any, side: str) -> None:
+    graph = running(chat(), side)
+    for turn in range(6):
+        await graph({"messages": [HumanMessage(f"turn {turn} " * 40)]})
+    past = next(one for one in await graph.history() if one.values["count"] == 3 and not one.next)
+    other = running(chat(), side)
+    assert len(texts(await other.state(past.config))) == 6
+    found = await other({"messages": [HumanMessage("another way")]}, past.config)
+    assert texts(found)[:6] == texts(past)
+    assert texts(found)[6:] == ["another way", "You said: another way"]
+    newest = await running(chat(), side).state()
+    assert texts(newest) == texts(found)
+    longest = max((len(texts(one)) for one in await graph.history() if one.values), default=0)
+    assert longest == 12, "the other branch is gone"
+
+
+@each_way
+async def test_a_fork_by_update_state_changes_what_follows(running: Any, side: str) -> None:
+    graph = running(chat(), side)
+    await graph({"messages": [HumanMessage("one " * 100, id="1")]})
+    await graph({"messages": [HumanMessage("two " * 100, id="2")]})
+    forked = await graph.update({"messages": [HumanMessage("changed", id="1"), RemoveMessage(id="2")], "count": 40})
+    state = await running(chat(), side).state()
+    assert state.values["messages"][0].content == "changed"
+    assert [message.id for message in state.values["messages"]].count("2") == 0
+    assert state.values["count"] == 40
+    assert state.metadata["source"] == "update"
+    found = await running(chat(), side)({"messages": [HumanMessage("on")]}, forked)
+    assert found["count"] == 41
+    assert texts(found)[0] == "changed"
+
+
+@each_way
+@durabilities
+async def test_a_graph_that_waits_for_a_person_is_resumed_in_another_process(
+    running: Any, side: str, durability: str
+) -> None:
+    first = await running(asking(), side)({"messages": [HumanMessage("hello")]}, durability=durability)
+    assert first["__interrupt__"][0].value == "What is your name?"
+    state = await running(asking(), side).state()
+    assert state.next == ("ask",)
+    assert state.tasks[0].interrupts[0].value == "What is your name?"
+    second = await running(asking(), side)(Command(resume="Ada"), durability=durability)
+    assert second["__interrupt__"][0].value == "Ada, how old are you?"
+    last = await running(asking(), side)(Command(resume=36), durability=durability)
+    assert texts(last)[-1] == "Ada is 36"
+    assert (await running(asking(), side).state()).next == ()
+
+
+@each_way
+async def test_graphs_within_graphs_keep_their_own_state(running: Any, side: str) -> None:
+    await running(nested(), side)({"messages": [HumanMessage("hello")]})
+    state = await running(nested(), side).state(subgraphs=True)
+    within = state.tasks[0].state
+    assert within.tasks[0].state.tasks[0].interrupts[0].value == "What is your name?"
+    innermost = within.tasks[0].state.config["configurable"]["checkpoint_ns"]
+    assert innermost.count("|") == 1
+    await running(nested(), side)(Command(resume="Ada"))
+    last = await running(nested(), side)(Command(resume=36))
+    assert texts(last)[-1] == "Ada is 36"
+
+
+@one_of_each
+async def test_a_subgraph_with_memory_of_its_own_remembers_between_calls(running: Any, side: str) -> None:
+    for _ in range(2):
+        await running(nested(checkpointer=True), side)({"messages": [HumanMessage("hello")]})
+        await running(nested(checkpointer=True), side)(Command(resume="Ada"))
+        last = await running(nested(checkpointer=True), side)(Command(resume=36))
+    assert texts(last).count("Ada is 36") == 2
+
+
+@each_way
+@durabilities
+async def test_tasks_that_run_side_by_side_are_all_kept(running: Any, side: str, durability: str) -> None:
+    found = await running(fan_out(), side)({"numbers": list(range(40))}, durability=durability)
+    assert found["total"] == sum(number**2 for number in range(40))
+    state = await running(fan_out(), side).state()
+    assert state.values["squares"] == [number**2 for number in range(40)]
+
+
+@each_way
+async def test_a_task_that_failed_is_run_again_and_the_others_are_not(running: Any, side: str) -> None:
+    runs: dict[str, int] = {"step2": 1}
+    with pytest.raises(RuntimeError, match="step2"):
+        await running(steps(4, runs), side)({"log": []})
+    state = await running(steps(4, runs), side).state()
+    assert state.next == ("step2",)
+    assert "step2" in str(state.tasks[0].error)
+    found = await running(steps(4, runs), side)(None)
+    assert found["log"] == ["step0", "step1", "step2", "step3"]
+    assert (runs["ran step0"], runs["ran step1"], runs["ran step2"]) == (1, 1, 2)
+
+
+@one_of_each
+async def test_streams_show_values_updates_and_checkpoints(open_saver: OpenSaver, side: str) -> None:
+    graph = chat().compile(checkpointer=open_saver(side))
+    modes = ["values", "updates", "checkpoints", "debug"]
+    if side.endswith("async"):
+        seen = [one async for one in graph.astream({"messages": [HumanMessage("hello")]}, CONFIG, stream_mode=modes)]
+    else:
+        seen = list(graph.stream({"messages": [HumanMessage("hello")]}, CONFIG, stream_mode=modes))
+    assert {mode for mode, _ in seen} == set(modes)
+    shown = [given["config"]["configurable"]["checkpoint_id"] for mode, given in seen if mode == "checkpoints"]
+    history = await Running(graph, side).history()
+    assert shown == [one.config["configurable"]["checkpoint_id"] for one in reversed(history)]
+
+
+class ToolModel(GenericFakeChatModel):
+    """A scripted model that takes tools."""
+
+    def bind_tools(self, tools: Any, **options: Any) -> Any:
+        return self
+
+
+@one_of_each
+async def test_an_agent_of_langchain_keeps_its_memory(open_saver: OpenSaver, side: str) -> None:
+    from langchain.agents import create_agent
+
+    asked: list[str] = []
+
+    def weather(city: str) -> str:
+        """The weather of a city."""
+        asked.append(city)
+        return f"sunny in {city}"
+
+    def agent(*answers: AIMessage) -> Running:
+        model = ToolModel(messages=iter(answers))
+        return Running(create_agent(model, tools=[weather], checkpointer=open_saver(side)), side)
+
+    call = AIMessage("", tool_calls=[ToolCall(name="weather", args={"city": "Bern"}, id="1")])
+    found = await agent(call, AIMessage("It is sunny."))({"messages": [HumanMessage("Weather in Bern?")]})
+    assert asked == ["Bern"]
+    assert [message.type for message in found["messages"]] == ["human", "ai", "tool", "ai"]
+    again = await agent(AIMessage("As I said."))({"messages": [HumanMessage("Again?")]})
+    assert texts(again) == ["Weather in Bern?", "", "sunny in Bern", "It is sunny.", "Again?", "As I said."]
+    state = await agent().state()
+    assert state.values["messages"] == again["messages"]
+    assert state.values["messages"][1].tool_calls[0]["args"] == {"city": "Bern"}
+
+
+@one_of_each
+async def test_any_number_of_graphs_and_threads_share_one_saver(open_saver: OpenSaver, side: str) -> None:
+    saver = open_saver(side, pool_size=4)
+    graphs = [Running(builder.compile(checkpointer=saver), side) for builder in (chat(), fan_out())]
+
+    async def converse(number: int) -> None:
+        config: Any = {"configurable": {"thread_id": f"chat {number}"}}
+        for turn in range(3):
+            found = await graphs[0]({"messages": [HumanMessage(f"{number}/{turn} " * 60)]}, config)
+        assert len(found["messages"]) == 6
+        assert found["messages"][0].content.startswith(f"{number}/0")
+
+    async def add_up(number: int) -> None:
+        config: Any = {"configurable": {"thread_id": f"sum {number}"}}
+        assert (await graphs[1]({"numbers": [number] * 5}, config))["total"] == 5 * number**2
+
+    await asyncio.gather(*(call(number) for number in range(8) for call in (converse, add_up)))

@@ -1,0 +1,149 @@
+"""Moving over from the store of ``langgraph-checkpoint-mysql``, as that package makes and fills it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from langgraph.store.mysql.pymysql import PyMySQLStore
+
+from locus_mysql import MySQLConfig
+from locus_mysql.cli.main import main
+from locus_mysql.errors import SchemaMismatch, Unavailable
+from locus_mysql.integrations.langgraph import MySQLStore, importing_store
+from locus_mysql.integrations.langgraph.importing_store import LangGraphStoreImport
+
+from ...cli.test_main import dsn_of
+from ...conftest import MakeConfig
+from ...drivers_under_test import ASYNC_DRIVERS
+
+RunSQL = Callable[..., tuple[Any, ...]]
+NAMESPACES = (("users", "ada"), ("users", "adam"), ("Users",), ("f_o", "%"), ("é", "🙂"))
+
+
+@pytest.fixture
+def published(make_config: MakeConfig, run_sql: RunSQL, database: str) -> Iterator[tuple[MySQLConfig, PyMySQLStore]]:
+    """The published store in a schema of its own, filled."""
+    config = make_config(database=f"{database}_old", driver="pymysql")
+    run_sql(f"CREATE DATABASE {config.database}")
+    with PyMySQLStore.from_conn_string(dsn_of(config)) as store:
+        store.setup()
+        for namespace in NAMESPACES:
+            for n in range(3):
+                store.put(namespace, f"k{n}", {"text": f"tea {n}", "n": n, "f": n + 0.5, "π": [None, True, {"a": ""}]})
+            store.put(namespace, 'q"\\%', {})
+        store.put(("users", "ada"), "k1", {"text": "coffee"})
+        store.put(("users", "ada"), "k2", None)
+        run_sql(f"UPDATE {config.database}.store SET created_at = created_at - INTERVAL 400 DAY WHERE `key` = 'k0'")
+        yield config, store
+    run_sql(f"DROP DATABASE {config.database}")
+
+
+COUNT = 4 * len(NAMESPACES) - 1
+
+
+def assert_all_there(source: PyMySQLStore, target: MySQLConfig) -> None:
+    with MySQLStore(target) as store:
+        found = {(item.namespace, item.key): item for item in store.search((), limit=1_000)}
+        items = [item for namespace in NAMESPACES for item in source.search(namespace, limit=1_000)]
+        ours = [item for item in items if item.namespace in NAMESPACES]
+        assert {(item.namespace, item.key) for item in ours} == found.keys()
+        assert len(found) == COUNT
+        for item in ours:
+            same = found[item.namespace, item.key]
+            assert same.value == item.value
+            assert same.created_at.replace(tzinfo=None) == item.created_at
+            assert same.updated_at.replace(tzinfo=None) == item.updated_at
+        assert [item.key for item in store.search(("users", "ada"), query="coffee")] == ["k1"]
+
+
+@pytest.mark.parametrize("driver", ASYNC_DRIVERS)
+async def test_items_are_copied_as_they_are_with_their_times(
+    driver: str, published: tuple[MySQLConfig, PyMySQLStore], make_config: MakeConfig
+) -> None:
+    config, source = published
+    target = make_config(driver=driver)
+    dry = await LangGraphStoreImport(config, target, dry_run=True).run()
+    assert str(dry) == f"Would copy {COUNT} items, or pass over those that are there already."
+    summary = await LangGraphStoreImport(config, target).run()
+    assert summary.complete
+    assert str(summary) == f"Copied {COUNT} items."
+    assert_all_there(source, make_config(driver="pymysql"))
+    again = await LangGraphStoreImport(config, target).run()
+    assert str(again) == f"Copied 0 items, {COUNT} there already."
+
+
+async def test_it_goes_on_where_it_stopped_and_leaves_alone_what_was_put_since(
+    published: tuple[MySQLConfig, PyMySQLStore], make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, source = published
+    target = make_config(driver="pymysql")
+    monkeypatch.setattr(importing_store, "_ITEMS_AT_ONCE", 2)
+    write, calls = importing_store.write_whole, []
+
+    async def stopping(*arguments: Any) -> None:
+        calls.append(1)
+        if len(calls) == 4:
+            raise Unavailable("gone")
+        await write(*arguments)
+
+    monkeypatch.setattr(importing_store, "write_whole", stopping)
+    with pytest.raises(Unavailable):
+        await LangGraphStoreImport(config, target).run()
+    monkeypatch.setattr(importing_store, "write_whole", write)
+    summary = await LangGraphStoreImport(config, target).run()
+    assert (summary.restored.written, summary.restored.present) == (COUNT - 6, 6)
+    assert_all_there(source, target)
+    with MySQLStore(target) as store:
+        store.put(("users", "ada"), "k0", {"text": "mine"})
+        told: list[str] = []
+        summary = await LangGraphStoreImport(config, target, tell=told.append).run()
+        assert not summary.complete
+        assert str(summary) == (
+            f"Copied 0 items, {COUNT - 1} there already, 1 left alone, as they are there as something else."
+        )
+        assert told == ["Item 'k0' in ('users', 'ada') is there as something else."]
+        item = store.get(("users", "ada"), "k0")
+        assert item is not None
+        assert item.value == {"text": "mine"}
+
+
+async def test_what_cannot_be_kept_here_is_named(
+    published: tuple[MySQLConfig, PyMySQLStore], make_config: MakeConfig, run_sql: RunSQL
+) -> None:
+    config, _ = published
+    long, deep = "é" * 500, "[" * 95 + "]" * 95
+    table = f"{config.database}.store"
+    run_sql(f"INSERT INTO {table} (prefix, `key`, value) VALUES (%s, 'long', '1'), ('', 'none', '1')", long)
+    run_sql(f"INSERT INTO {table} (prefix, `key`, value) VALUES ('u', 'deep', %s), ('u', 'null', 'null')", deep)
+    run_sql(f"UPDATE {table} SET created_at = NULL, updated_at = NULL WHERE `key` = 'null'")
+    told: list[str] = []
+    summary = await LangGraphStoreImport(config, make_config(driver="pymysql"), tell=told.append).run()
+    assert not summary.complete
+    assert str(summary) == f"Copied {COUNT + 1} items, 3 that cannot be kept here."
+    assert len(told) == 3
+    assert all("cannot be kept here" in one for one in told)
+    again = await LangGraphStoreImport(config, make_config(driver="pymysql")).run()
+    assert again.restored.present == COUNT + 1
+
+
+async def test_a_database_without_that_table_is_refused(make_config: MakeConfig) -> None:
+    with pytest.raises(SchemaMismatch, match="source-dsn"):
+        await LangGraphStoreImport(make_config(), make_config()).run()
+
+
+def test_the_command_copies(
+    published: tuple[MySQLConfig, PyMySQLStore], make_config: MakeConfig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, _ = published
+    target = make_config(driver="pymysql")
+    command = ["import-langgraph-store", "--dsn", dsn_of(target), "--source-dsn", dsn_of(config)]
+    assert main([*command, "--dry-run"]) == 0
+    assert f"Would copy {COUNT} items" in capsys.readouterr().out
+    assert main([*command, "--tenant", "acme"]) == 0
+    assert f"Copied {COUNT} items." in capsys.readouterr().out
+    with MySQLStore(target.model_copy(update={"tenant": "acme"})) as store:
+        assert store.get(("users", "ada"), "k1") is not None
+        store.put(("users", "ada"), "k1", {})
+    assert main([*command, "--tenant", "acme"]) == 1

@@ -1,0 +1,179 @@
+"""Metadata, threads and filters that are odd: what is accepted breaks no list of others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from locus_mysql.errors import CorruptCheckpoint, InvalidInput
+from locus_mysql.families.graphs.saver import SyncMySQLCheckpointSaver
+from locus_mysql.inspection import Inspector
+
+from ...conftest import EACH_WAY, ONE_OF_EACH, MakeConfig
+from .conftest import OpenSaver
+from .test_contract import checkpoint, listed
+
+pytestmark = [pytest.mark.slow, pytest.mark.kept_tables("versions")]
+
+RunSQL = Callable[..., tuple[Any, ...]]
+
+each_way = pytest.mark.parametrize("side", EACH_WAY)
+one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
+
+
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for level in range(levels):
+        value = [value] if level % 2 else {"in": value}
+    return value
+
+
+#: Metadata that MySQL's functions cannot read, or only just can.
+ODD_METADATA: dict[str, Any] = {
+    "nested 99": nested(99),
+    "nested 100": nested(100),
+    "nested 150": nested(150),
+    "nested 199": nested(199),
+    "1,023 bits": 2**1023 - 1,
+    "1,024 bits": 2**1024 - 1,
+    "2**1024": 2**1024,
+    "-2**1100": -(2**1100),
+    "2,000 digits": int("1" * 2_000),
+    "largest": 1.7976931348623157e308,
+    "smallest": 5e-324,
+    "nan": float("nan"),
+    "infinity": [float("inf"), -float("inf")],
+    "empty key": {"": {"": ""}},
+    "keys": {"a.b": 1, "$": 2, '"': 3, "\\": 4, "*": 5, "[0]": 6, "'": 7, "%s": 8, "{x}": 9},
+    "controls": "".join(map(chr, range(1, 32))) + "\u202e\u2066\ufeff\u2028",
+    "long key": {"k" * 70_000: 1},
+    "long text": "x" * 1_000_000,
+    "bytes": b"\x00\xff",
+    "beyond 64 bits": 2**64 + 1,
+    "tuple": (1, (2, 3)),
+    "surrogate": ["\ud800"],
+}
+
+
+def config_of(thread_id: str) -> Any:
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
+
+
+@each_way
+async def test_odd_metadata_comes_back_and_breaks_no_filtered_list(
+    open_saver: OpenSaver, make_config: MakeConfig, side: str
+) -> None:
+    saver = open_saver(side)
+    await saver.aput(config_of("before"), checkpoint({}), {"step": 1, "kind": "plain"}, {})
+    for name, value in ODD_METADATA.items():
+        await saver.aput(config_of(name), checkpoint({}), {"step": 1, "kind": "odd", "odd": value}, {})
+    await saver.aput(config_of("after"), checkpoint({}), {"step": 1, "kind": "plain"}, {})
+    for name, value in ODD_METADATA.items():
+        found = (await saver.aget_tuple(config_of(name))).metadata["odd"]
+        assert repr(found) == repr(value) or (name == "tuple" and found == [1, [2, 3]]), name
+    plain = await listed(saver, None, filter={"kind": "plain"})
+    assert [found.config["configurable"]["thread_id"] for found in plain] == ["after", "before"]
+    assert len(await listed(saver, None, filter={"step": 1})) == len(ODD_METADATA) + 2
+    assert {one.metadata["odd"] for one in await listed(saver, None, filter={"odd": 2**1023 - 1})} == {2**1023 - 1}
+    async with Inspector(make_config()) as inspector:
+        tagged = await inspector.by_metadata("kind", "plain", family="versions")
+        assert {one.thread_id for one in tagged} == {"before", "after"}
+
+
+@one_of_each
+@pytest.mark.parametrize("levels", [300, 3_000])
+async def test_metadata_nested_beyond_any_serialiser_is_refused(open_saver: OpenSaver, side: str, levels: int) -> None:
+    saver = open_saver(side)
+    with pytest.raises(InvalidInput, match="nested too deeply"):
+        await saver.aput(config_of("deep"), checkpoint({}), {"odd": nested(levels)}, {})
+    assert await saver.aget_tuple(config_of("deep")) is None
+
+
+@one_of_each
+@pytest.mark.parametrize("value", [nested(101), 2**1024, float("nan"), "\ud800", object(), nested(3_000)])
+async def test_a_filter_that_fits_nothing_searchable_is_refused(open_saver: OpenSaver, side: str, value: Any) -> None:
+    saver = open_saver(side)
+    await saver.aput(config_of("t"), checkpoint({}), {"step": 1}, {})
+    with pytest.raises(InvalidInput, match="filter on metadata"):
+        await listed(saver, None, filter={"odd": value})
+
+
+@one_of_each
+async def test_whole_numbers_beyond_64_bits_are_told_apart(open_saver: OpenSaver, side: str) -> None:
+    saver = open_saver(side)
+    for number in (2**64, 2**64 + 1, 2**200, 2**200 + 1):
+        await saver.aput(config_of(str(number)), checkpoint({}), {"n": number}, {})
+    for number in (2**64, 2**64 + 1, 2**200, 2**200 + 1):
+        found = await listed(saver, None, filter={"n": number})
+        assert [one.metadata["n"] for one in found] == [number]
+
+
+@one_of_each
+@pytest.mark.parametrize("odd", ['{"n": ', "[" * 101 + "]" * 101, '{"n": 1e999}', "null", "[]", '"text"', ""])
+async def test_metadata_damaged_by_hand_breaks_no_filtered_list(
+    open_saver: OpenSaver, make_config: MakeConfig, run_sql: RunSQL, database: str, side: str, odd: str
+) -> None:
+    saver = open_saver(side)
+    for number in range(3):
+        for step in range(3):
+            await saver.aput(config_of(f"t{number}"), checkpoint({}), {"step": step}, {})
+    run_sql(f"UPDATE {database}.locus_versions SET metadata = %s WHERE thread_id = 't1' ORDER BY seq LIMIT 1", odd)
+    found = [
+        one.config["configurable"]["thread_id"] for one in await listed(open_saver(side), None, filter={"step": 1})
+    ]
+    assert found == ["t2", "t1", "t0"]
+    async with Inspector(make_config()) as inspector:
+        tagged = await inspector.by_metadata("step", 1, family="versions")
+        assert sorted(one.thread_id for one in tagged) == ["t0", "t1", "t2"]
+
+
+async def list_into(seen: list[str], saver: Any, **options: Any) -> None:
+    """Note the threads of a listing, which may fail."""
+    async for found in saver.alist(None, **options):
+        seen.append(found.config["configurable"]["thread_id"])
+
+
+class OtherSerialiser(JsonPlusSerializer):
+    """What another saver was opened with."""
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        kind, data = super().dumps_typed(obj)
+        return f"{kind}+other", data
+
+
+@each_way
+async def test_threads_of_another_serialiser_are_named_behind_all_others(open_saver: OpenSaver, side: str) -> None:
+    saver = open_saver(side)
+    for thread_id, one in (("a", saver), ("b", open_saver(side, serde=OtherSerialiser())), ("c", saver)):
+        await one.aput(config_of(thread_id), checkpoint({"x": {1, 2}}), {"step": 1}, {"x": 1})
+    seen: list[str] = []
+    with pytest.raises(CorruptCheckpoint, match="of thread 'b' cannot be read with this saver's serialiser"):
+        await list_into(seen, saver)
+    assert seen == ["c", "a"]
+    assert len(await listed(saver, None, limit=2)) == 2
+    with pytest.raises(CorruptCheckpoint, match=r"thread 'b'.*Use the serde with which it was written"):
+        await saver.aget_tuple(config_of("b"))
+    with pytest.raises(CorruptCheckpoint, match="thread 'b'"):
+        await listed(saver, config_of("b"))
+
+
+@one_of_each
+async def test_what_is_damaged_or_not_langgraph_s_is_named_behind_all_others(
+    open_saver: OpenSaver, make_config: MakeConfig, run_sql: RunSQL, database: str, side: str
+) -> None:
+    saver = open_saver(side)
+    for thread_id in ("a", "b", "c", "d"):
+        await saver.aput(config_of(thread_id), checkpoint({"x": "y" * 5_000}), {"step": 1}, {"x": 1})
+    with SyncMySQLCheckpointSaver(make_config(driver="pymysql")) as other:
+        other.put(thread_id="e", checkpoint_id="1", checkpoint_data={"a": 1}, metadata={"step": 1, "odd": nested(150)})
+        assert other.get(thread_id="e")["metadata"] == {"step": 1, "odd": nested(150)}  # type: ignore[index]
+        other.put(thread_id="e", checkpoint_id="1", checkpoint_data={"a": 1}, metadata={"step": 1, "odd": nested(150)})
+    run_sql(f"UPDATE {database}.locus_versions SET payload = 'x' WHERE thread_id = 'b'")
+    for options in ({}, {"filter": {"step": 1}}):
+        seen: list[str] = []
+        with pytest.raises(CorruptCheckpoint, match="2 threads cannot be read; all others were listed"):
+            await list_into(seen, open_saver(side), **options)
+        assert seen == ["d", "c", "a"]

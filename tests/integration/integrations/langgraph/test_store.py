@@ -1,0 +1,432 @@
+"""LangGraph's store contract: batches, filters, vectors, namespaces, expiry; and a graph that uses the store."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable
+from typing import Annotated, Any, TypeAlias
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, ToolCall
+from langgraph.prebuilt import InjectedStore
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    InvalidNamespaceError,
+    ListNamespacesOp,
+    MatchCondition,
+    PutOp,
+    SearchOp,
+)
+from langgraph.store.memory import InMemoryStore
+
+from locus_mysql.errors import ConfigError, CorruptCheckpoint, InvalidInput
+from locus_mysql.integrations.langgraph import AsyncMySQLStore, MySQLStore
+from locus_mysql.memory import HashingEmbedder
+
+from ...conftest import MakeConfig
+from ...families.checkpoints.conftest import EACH_WAY, SIDES, raw, side_name, sql  # noqa: F401 - fixtures
+
+pytestmark = pytest.mark.kept_tables("memories")
+
+Make: TypeAlias = Callable[..., Any]
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def embed(texts: list[str]) -> list[list[float]]:
+    return [[text.lower().count(letter) + 0.01 for letter in LETTERS] for text in texts]
+
+
+async def embed_async(texts: list[str]) -> list[list[float]]:
+    return embed(texts)
+
+
+class AnyStore:
+    """Either store, by LangGraph's awaited names; the synchronous one is called by its own."""
+
+    def __init__(self, store: Any, awaited: bool) -> None:
+        self.store = store
+        self.awaited = awaited
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        own = name if self.awaited or not hasattr(self.store, name[1:]) or name in OWN else name[1:]
+        method = getattr(self.store, own)
+
+        async def call(*args: Any, **options: Any) -> Any:
+            outcome = method(*args, **options)
+            return await outcome if inspect.isawaitable(outcome) else outcome
+
+        return call
+
+
+OWN = {"setup", "sweep_ttl", "start_ttl_sweeper", "stop_ttl_sweeper", "close"}
+
+
+@pytest.fixture(params=SIDES, ids=side_name)
+def side(request: pytest.FixtureRequest) -> tuple[str, bool]:
+    return request.param
+
+
+@pytest.fixture
+async def make_store(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncIterator[Make]:
+    made: list[AnyStore] = []
+
+    def make(index: Any = None, ttl: Any = None, **options: Any) -> AnyStore:
+        config = make_config(driver=side[0], **options)
+        kind = AsyncMySQLStore if side[1] else MySQLStore
+        made.append(AnyStore(kind(config, index=index, ttl=ttl), side[1]))
+        return made[-1]
+
+    yield make
+    for store in made:
+        await store.close()
+
+
+@pytest.fixture
+def store(make_store: Make) -> Any:
+    return make_store()
+
+
+@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
+async def test_what_is_put_is_found(store: Any) -> None:
+    await store.setup()
+    await store.aput(("users", "ada"), "k", {"a": [1, None, "ü"]})
+    item = await store.aget(("users", "ada"), "k")
+    assert (item.namespace, item.key, item.value) == (("users", "ada"), "k", {"a": [1, None, "ü"]})
+    assert item.created_at == item.updated_at
+    assert [found.key for found in await store.asearch(("users",))] == ["k"]
+    await store.adelete(("users", "ada"), "k")
+    assert await store.aget(("users", "ada"), "k") is None
+
+
+async def test_a_batch_answers_in_order_and_reads_before_it_writes(store: Any) -> None:
+    await store.abatch(
+        [PutOp(("a",), "old", {"n": 1}), PutOp(("a",), "gone", {"n": 2}), PutOp(("b", "c"), "k", {"n": 3})]
+    )
+    results = await store.abatch(
+        [
+            PutOp(("a",), "new", {"n": 1}),
+            GetOp(("a",), "old"),
+            PutOp(("a",), "old", {"n": 10}),
+            SearchOp(("a",), filter={"n": {"$gte": 1}}),
+            GetOp(("a",), "new"),
+            PutOp(("a",), "gone", None),
+            PutOp(("a",), "new", {"n": 2}),
+            ListNamespacesOp(),
+            GetOp(("a",), "gone"),
+            SearchOp(("none",)),
+        ]
+    )
+    assert [results[place] for place in (0, 2, 4, 5, 6, 9)] == [None, None, None, None, None, []]
+    assert results[1].value == {"n": 1}
+    assert {item.key for item in results[3]} == {"old", "gone"}
+    assert results[7] == [("a",), ("b", "c")]
+    assert results[8].value == {"n": 2}
+    assert (await store.aget(("a",), "new")).value == {"n": 2}
+    assert (await store.aget(("a",), "old")).value == {"n": 10}
+    assert await store.aget(("a",), "gone") is None
+    assert await store.abatch([]) == []
+
+
+async def test_a_batch_with_an_operation_that_is_refused_does_nothing(store: Any) -> None:
+    for wrong in (
+        PutOp(("a", ""), "k", {}),
+        PutOp(("a.b",), "k", {}),
+        SearchOp(("a.b",)),
+        ListNamespacesOp(match_conditions=(MatchCondition("prefix", ("a.b",)),)),
+    ):
+        with pytest.raises(InvalidNamespaceError):
+            await store.abatch([PutOp(("a",), "k", {"n": 1}), wrong])
+    for bad in (
+        SearchOp(("a",), filter={"n": {"$near": 1}}),
+        PutOp(("a",), "l", {"n": float("nan")}),
+        PutOp(("a",), "l", [1]),
+    ):
+        with pytest.raises(InvalidInput):
+            await store.abatch([PutOp(("a",), "k", {"n": 1}), bad])
+    with pytest.raises(InvalidNamespaceError):
+        await store.aput(("langgraph",), "k", {})
+    assert await store.asearch(()) == []
+
+
+async def test_siblings_never_leak(store: Any) -> None:
+    names = [("foo",), ("foobar",), ("f_o",), ("f%o",), ("Foo",), ("fóo",), ("foo", "bar"), ("fo", "obar")]
+    for namespace in names:
+        await store.aput(namespace, "k", {"of": "/".join(namespace)})
+    for namespace in names:
+        found = await store.asearch(namespace, limit=100)
+        assert {item.namespace for item in found} == {ns for ns in names if ns[: len(namespace)] == namespace}
+        assert await store.alist_namespaces(prefix=namespace) == [
+            ns for ns in sorted(names) if ns[: len(namespace)] == namespace
+        ]
+
+
+async def test_namespaces_are_listed_as_in_memory(store: Any) -> None:
+    memory = InMemoryStore()
+    names = [("a", "b", "c"), ("a", "b", "d"), ("a", "x", "c"), ("b", "b", "c"), ("a",), ("users", "1", "prefs")]
+    for namespace in names:
+        await store.aput(namespace, "k", {})
+        memory.put(namespace, "k", {})
+    for options in (
+        {},
+        {"prefix": ("a",)},
+        {"prefix": ("a", "*", "c")},
+        {"suffix": ("c",)},
+        {"suffix": ("b", "*")},
+        {"prefix": ("a",), "suffix": ("c",)},
+        {"max_depth": 2},
+        {"max_depth": 1, "limit": 2},
+        {"max_depth": 2, "offset": 1, "limit": 2},
+        {"prefix": ("zzz",)},
+    ):
+        assert await store.alist_namespaces(**options) == memory.list_namespaces(**options), options
+
+
+async def test_filters_are_those_of_the_store_in_memory(store: Any) -> None:
+    memory = InMemoryStore()
+    for n, value in enumerate([1, 9, 10, 2.5, -1]):
+        await store.aput(("d",), str(n), {"n": value, "s": {"deep": [value]}, "color": "red" if n % 2 else "blue"})
+        memory.put(("d",), str(n), {"n": value, "s": {"deep": [value]}, "color": "red" if n % 2 else "blue"})
+    for filter in (
+        {"n": 10},
+        {"n": {"$gt": 2}},
+        {"n": {"$gte": 9, "$lt": 10}},
+        {"n": {"$lte": 2.5}},
+        {"n": {"$ne": 9}},
+        {"n": {"$eq": 2.5}},
+        {"color": "red"},
+        {"color": "red", "n": {"$lt": 5}},
+        {"s": {"deep": [10]}},
+        {"none": None},
+        {"none": 1},
+    ):
+        found = await store.asearch(("d",), filter=filter, limit=50)
+        assert {item.key for item in found} == {item.key for item in memory.search(("d",), filter=filter, limit=50)}
+        assert all(item.score is None for item in found)
+
+
+@pytest.mark.parametrize("text", ["{no json", "", '{"a": 1e999}'])
+async def test_an_item_that_is_no_json_breaks_no_search_and_is_named_itself(store: Any, sql: Any, text: str) -> None:  # noqa: F811
+    await store.abatch([PutOp(("n",), str(n), {"a": n, "kind": "x"}) for n in range(3)])
+    sql("UPDATE locus_memory_items SET value = %s WHERE item_key = '1'", text)
+    asked = [SearchOp(("n",), filter={"a": 0}), SearchOp(("n",), filter={"kind": "x"}), SearchOp(("n",))]
+    one, *searches = await store.abatch([GetOp(("n",), "0"), *asked])
+    assert one.value["a"] == 0
+    assert [[item.key for item in found if item.key != "1"] for found in searches] == [["0"], ["0", "2"], ["0", "2"]]
+    if not text.startswith('{"'):  # Python reads that as infinity
+        with pytest.raises(CorruptCheckpoint, match=r"Item '1' in \('n',\) cannot be read: it is no JSON"):
+            await store.abatch([GetOp(("n",), "0"), GetOp(("n",), "1")])
+    await store.abatch([PutOp(("n",), "1", {"a": 1})])
+    assert [item.key for item in await store.asearch(("n",), filter={"a": 1})] == ["1"]
+
+
+async def test_search_pages(store: Any) -> None:
+    for n in range(25):
+        await store.aput(("d",), f"{n:02}", {"n": n})
+    seen = [item.key for start in (0, 10, 20) for item in await store.asearch(("d",), limit=10, offset=start)]
+    assert seen == [f"{n:02}" for n in reversed(range(25))]
+    assert await store.asearch(("d",), offset=25) == []
+
+
+@pytest.mark.parametrize("function", [embed, embed_async])
+async def test_items_are_found_by_meaning(make_store: Make, function: Any, side: tuple[str, bool]) -> None:
+    if function is embed_async and not side[1]:
+        function = embed
+    store = make_store(index={"dims": 26, "embed": function, "fields": ["text", "facts[*].note"]})
+    await store.aput(("d",), "cat", {"text": "cat"})
+    await store.aput(("d",), "dog", {"text": "dog", "facts": [{"note": "zzz"}, {"note": "qqq"}]})
+    await store.aput(("d",), "none", {"text": "cat"}, index=False)
+    await store.aput(("d",), "other", {"text": "x", "title": "cat dog"}, index=["title"])
+    found = await store.asearch(("d",), query="cat")
+    assert [item.key for item in found] == ["cat", "other", "dog"]
+    assert found[0].score == pytest.approx(1.0)
+    assert [item.key for item in await store.asearch(("d",), query="zzz", limit=1)] == ["dog"]
+    assert [item.key for item in await store.asearch(("d",), query="qqq", limit=1)] == ["dog"]
+    assert [item.key for item in await store.asearch(("d",), query="cat", limit=1, offset=1)] == ["other"]
+    assert [item.key for item in await store.asearch(("d",), query="cat", filter={"text": "dog"})] == ["dog"]
+    await store.aput(("d",), "cat", {"text": "cat"}, index=False)
+    assert "cat" not in [item.key for item in await store.asearch(("d",), query="cat")]
+    await store.adelete(("d",), "other")
+    assert [item.key for item in await store.asearch(("d",), query="cat")] == ["dog"]
+
+
+async def test_the_fields_of_langgraph_s_sqlite_store_are_embedded(make_store: Make) -> None:
+    store = make_store(index={"dims": 26, "embed": embed, "text_fields": ["first", "second"]})
+    await store.aput(("d",), "one", {"second": "xxx", "other": "yyy"})
+    await store.aput(("d",), "two", {"first": "uuu", "second": "xxx", "other": "www"})
+    both = await store.asearch(("d",), query="xxx")
+    assert [item.score > 0.9 for item in both] == [True, True]
+    found = await store.asearch(("d",), query="uuu")
+    assert [item.key for item in found] == ["two", "one"]
+    assert found[0].score > found[1].score
+    assert all(item.score < 0.9 for item in await store.asearch(("d",), query="www"))
+
+
+async def test_scores_are_those_of_the_store_in_memory(make_store: Make) -> None:
+    index = {"dims": 26, "embed": embed, "fields": ["$"]}
+    store, memory = make_store(index=index), InMemoryStore(index=index)
+    for n, text in enumerate(["apple pie", "pear", "a long text about many things", "zebra", "apple"]):
+        await store.aput(("d", str(n % 2)), str(n), {"text": text})
+        memory.put(("d", str(n % 2)), str(n), {"text": text})
+    for query in ("apple", "zoo", "things"):
+        found, expected = await store.asearch(("d",), query=query), memory.search(("d",), query=query)
+        assert [item.key for item in found] == [item.key for item in expected]
+        assert [item.score for item in found] == pytest.approx([item.score for item in expected], abs=1e-6)
+
+
+async def test_without_an_index_a_query_is_searched_by_word(store: Any) -> None:
+    await store.aput(("d",), "a", {"text": "green tea"})
+    await store.aput(("d",), "b", {"text": "coffee"})
+    assert [(item.key, item.score) for item in await store.asearch(("d",), query="tea")] == [("a", 1.0)]
+
+
+async def test_items_expire_and_reading_refreshes_them(make_store: Make, sql: Any) -> None:  # noqa: F811 - a fixture
+    store = make_store(ttl={"default_ttl": 10, "refresh_on_read": True})
+    await store.aput(("d",), "k", {"n": 1})
+    await store.aput(("d",), "forever", {"n": 1}, ttl=None)
+
+    def minutes_left(key: str) -> float | None:
+        ((left,),) = sql(
+            "SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(6), expires_at) / 60 FROM locus_memory_items"
+            " WHERE item_key = %s",
+            key.encode(),
+        )
+        return None if left is None else float(left)
+
+    def age() -> None:
+        sql("UPDATE locus_memory_items SET expires_at = expires_at - INTERVAL 8 MINUTE WHERE item_key = 'k'")
+
+    assert minutes_left("k") == pytest.approx(10, abs=1)
+    assert minutes_left("forever") is None
+    age()
+    await store.aget(("d",), "k", refresh_ttl=False)
+    await store.asearch(("d",), refresh_ttl=False)
+    assert minutes_left("k") == pytest.approx(2, abs=1)
+    await store.aget(("d",), "k")
+    assert minutes_left("k") == pytest.approx(10, abs=1)
+    age()
+    await store.asearch(("d",))
+    assert minutes_left("k") == pytest.approx(10, abs=1)
+    age()
+    age()
+    assert await store.aget(("d",), "k") is None
+    assert [item.key for item in await store.asearch(("d",))] == ["forever"]
+    assert await store.sweep_ttl() == 1
+    assert await store.sweep_ttl() == 0
+
+
+async def test_a_sweeper_removes_what_has_expired(make_store: Make, sql: Any) -> None:  # noqa: F811 - a fixture
+    store = make_store(ttl={"sweep_interval_minutes": 5})
+    await store.aput(("d",), "k", {"n": 1}, ttl=0.0001)
+    started = store.store.start_ttl_sweeper(0.0005)
+    if inspect.iscoroutine(started):
+        await started
+    deadline = asyncio.get_running_loop().time() + 20
+    while sql("SELECT COUNT(*) FROM locus_memory_items") != ((0,),):
+        assert asyncio.get_running_loop().time() < deadline
+        await asyncio.sleep(0.02)
+    assert await store.stop_ttl_sweeper(10)
+    assert await store.stop_ttl_sweeper()
+
+
+async def test_from_conn_string(
+    make_config: MakeConfig, server_dsn: str, database: str, side: tuple[str, bool]
+) -> None:
+    if side[1]:
+        async with AsyncMySQLStore.from_conn_string(
+            server_dsn.rpartition("/")[0] + f"/{database}", driver=side[0], pool_config={"min_size": 1}, pipeline=True
+        ) as awaited:
+            await awaited.aput(("a",), "k", {"n": 1})
+            assert (await asyncio.to_thread(awaited.get, ("a",), "k")).value == {"n": 1}
+            with pytest.raises(ConfigError, match="await"):
+                awaited.get(("a",), "k")
+    else:
+        with MySQLStore.from_conn_string(
+            server_dsn.rpartition("/")[0] + f"/{database}", driver=side[0], pool_config={"max_size": 9}, pipeline=True
+        ) as blocking:
+            blocking.put(("a",), "k", {"n": 1})
+            assert (await blocking.aget(("a",), "k")).value == {"n": 1}
+
+
+async def test_a_graph_uses_the_injected_store(store: Any) -> None:
+    from langgraph.graph import START, StateGraph
+    from typing_extensions import TypedDict
+
+    class State(TypedDict):
+        said: str
+
+    async def remember(state: State, *, store: BaseStore) -> State:
+        await store.aput(("users", "ada"), "said", {"text": state["said"]})
+        found = await store.asearch(("users",), query="tea")
+        return {"said": found[0].value["text"]}
+
+    builder = StateGraph(State)
+    builder.add_node("remember", remember)
+    builder.add_edge(START, "remember")
+    graph = builder.compile(store=store.store)
+    assert await graph.ainvoke({"said": "I like green tea"}) == {"said": "I like green tea"}
+    assert (await store.aget(("users", "ada"), "said")).value == {"text": "I like green tea"}
+
+
+class ToolModel(GenericFakeChatModel):
+    """A scripted model that takes tools."""
+
+    def bind_tools(self, tools: Any, **options: Any) -> Any:
+        return self
+
+
+def call(name: str, **arguments: Any) -> AIMessage:
+    return AIMessage("", tool_calls=[ToolCall(name=name, args=arguments, id=name)])
+
+
+@pytest.mark.parametrize(
+    ("side", "blocking"),
+    [(("mysql-connector", True), False), (("pymysql", False), False), (("pymysql", False), True)],
+    ids=["awaited store, awaited agent", "blocking store, awaited agent", "blocking store, blocking agent"],
+)
+async def test_an_agent_of_langchain_is_given_the_store(
+    side: tuple[str, bool], blocking: bool, make_config: MakeConfig
+) -> None:
+    def remember(key: str, fact: str, store: Annotated[BaseStore, InjectedStore()]) -> str:
+        """Keep a fact."""
+        store.put(("users", "ada"), key, {"text": fact})
+        return "kept"
+
+    def recall(query: str, store: Annotated[BaseStore, InjectedStore()]) -> str:
+        """Find a fact."""
+        return store.search(("users", "ada"), query=query, limit=1)[0].value["text"]
+
+    async def remember_awaited(key: str, fact: str, store: Annotated[BaseStore, InjectedStore()]) -> str:
+        """Keep a fact."""
+        await store.aput(("users", "ada"), key, {"text": fact})
+        return "kept"
+
+    async def recall_awaited(query: str, store: Annotated[BaseStore, InjectedStore()]) -> str:
+        """Find a fact."""
+        return (await store.asearch(("users", "ada"), query=query, limit=1))[0].value["text"]
+
+    tools = [remember, recall] if blocking else [remember_awaited, recall_awaited]
+    keep, find = (tool.__name__ for tool in tools)
+    embedder = HashingEmbedder()
+    index: Any = {"dims": embedder.dims, "embed": embedder, "fields": ["text"]}
+    config = make_config(driver=side[0])
+
+    async def turn(*answers: AIMessage) -> list[str]:
+        """A conversation of its own, over a store of its own, as another process has it."""
+        store: Any = (AsyncMySQLStore if side[1] else MySQLStore)(config, index=index)
+        agent = create_agent(ToolModel(messages=iter([*answers, AIMessage("Done.")])), tools=tools, store=store)
+        asked: Any = {"messages": [("user", "…")]}
+        found = await asyncio.to_thread(agent.invoke, asked) if blocking else await agent.ainvoke(asked)
+        closing = store.close()
+        if inspect.iscoroutine(closing):
+            await closing
+        return [message.content for message in found["messages"] if message.type == "tool"]
+
+    assert await turn(call(keep, key="drink", fact="Ada drinks green tea")) == ["kept"]
+    assert await turn(call(keep, key="home", fact="Ada lives in Lisbon")) == ["kept"]
+    assert await turn(call(find, query="What does Ada drink?")) == ["Ada drinks green tea"]
+    assert await turn(call(find, query="Where does Ada live?")) == ["Ada lives in Lisbon"]

@@ -1,0 +1,152 @@
+"""The checkpointer and what is odd or damaged: NaN, states stored twice, rows that cannot be read."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from locus.core.messages import Message, ToolCall
+from locus.core.state import AgentState, ToolExecution
+from locus.memory.retention import MESSAGE_TIME_KEY
+
+from locus_mysql import CheckpointStore, MySQLCheckpointer, SyncMySQLCheckpointer
+from locus_mysql.errors import CorruptCheckpoint
+
+from ...conftest import MakeConfig
+from ...families.checkpoints.conftest import SIDES, Awaitable, side_name
+
+pytestmark = pytest.mark.kept_tables("agents")
+
+MONTH = timedelta(days=30)
+
+
+@pytest.fixture(params=SIDES, ids=side_name)
+async def make(make_config: MakeConfig, request: pytest.FixtureRequest) -> AsyncIterator[Callable[..., Any]]:
+    """``make(**options)``: a checkpointer of either side, as another process has it; every method is awaited."""
+    driver, awaited = request.param
+    made = []
+
+    def one(**options: Any) -> Any:
+        own = {name: options.pop(name) for name in ("stamp_messages",) if name in options}
+        config = make_config(driver=driver, **options)
+        made.append(Awaitable((MySQLCheckpointer if awaited else SyncMySQLCheckpointer)(config, **own)))
+        return made[-1]
+
+    yield one
+    for checkpointer in made:
+        await checkpointer.close()
+
+
+@pytest.fixture
+def sql(run_sql: Callable[..., Any], database: str) -> Callable[..., Any]:
+    """A statement in which ``{rows}`` stands for the table of checkpoints."""
+    return lambda text, *params: run_sql(text.replace("{rows}", f"{database}.locus_checkpoints"), *params)
+
+
+def old(content: str) -> Message:
+    saved = datetime.now(UTC) - timedelta(days=31)
+    return Message(role="user", content=content, metadata={MESSAGE_TIME_KEY: saved.isoformat()})
+
+
+def said(value: Any) -> Any:
+    """A value that compares equal to another exactly if they say the same, NaN too."""
+    if isinstance(value, dict):
+        return {name: said(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [said(item) for item in value]
+    return repr(value) if isinstance(value, float) else value
+
+
+async def test_nan_and_infinities_come_back(make: Callable[..., Any]) -> None:
+    odd = {"nan": float("nan"), "more": [float("inf"), {"less": float("-inf")}, 1.5]}
+    call = ToolCall(id="c", name="measure", arguments=odd)
+    state = AgentState(
+        messages=(
+            Message.user("measure"),
+            Message.assistant(None, tool_calls=[call]),
+            Message(role="tool", content="NaN", tool_call_id="c", metadata=odd),
+        ),
+        tool_executions=(ToolExecution(tool_name="measure", tool_call_id="c", arguments=odd, result="NaN"),),
+        metadata=odd,
+        provider_state=odd,
+        confidence_history=(float("nan"),),
+    )
+    checkpointer = make()
+    for turn in range(3):
+        await checkpointer.save(state, "t", str(turn))
+        for reader in (checkpointer, make()):
+            assert said((await reader.load("t")).model_dump()) == said(state.model_dump())
+        state = state.with_message(Message(role="user", content="again " * 300, metadata=odd))
+
+
+async def test_purging_counts_what_every_checkpoint_lost(make: Callable[..., Any]) -> None:
+    checkpointer = make(stamp_messages=True)
+    state = AgentState(messages=tuple(old(f"{number}") for number in range(4)))
+    await checkpointer.save(state, "t", "a")
+    await checkpointer.save(state, "t", "b")
+    assert await checkpointer.purge_messages(MONTH) == 8
+    assert [(await checkpointer.load("t", name)).messages for name in "ab"] == [(), ()]
+    assert await checkpointer.purge_messages(MONTH) == 0
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "payload = CONCAT(payload, 'x')",
+        "base_seq = IF(seq = 2, 3, base_seq)",
+        "base_seq = seq % 3 + 1",
+        "base_seq = IF(seq = 2, 99, base_seq)",
+        "payload = ''",
+    ],
+)
+async def test_purging_passes_over_a_damaged_thread_and_says_so(
+    make: Callable[..., Any], sql: Callable[..., Any], damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    checkpointer = make(stamp_messages=True)
+    for thread_id in ("a", "b", "c"):
+        state = AgentState(messages=(old("sesame " + "x" * 3_000),))
+        for turn in range(3):
+            state = state.with_message(Message.user(f"turn {turn} " + "x" * 500))
+            await checkpointer.save(state, thread_id)
+    sql(f"UPDATE {{rows}} SET {damage} WHERE thread_id = 'b'")
+    before = sql("SELECT * FROM {rows} WHERE thread_id = 'b' ORDER BY seq")
+    caplog.set_level(logging.DEBUG, "locus_mysql.damage")
+
+    assert await make().purge_messages(MONTH) == 6
+    assert "of thread 'b'" in caplog.text
+    assert "sesame" not in caplog.text
+    with pytest.raises(CorruptCheckpoint, match="of thread 'b'"):
+        await make().purge_messages(MONTH, thread_id="b")
+    assert sql("SELECT * FROM {rows} WHERE thread_id = 'b' ORDER BY seq") == before
+    assert [len((await make().load(thread_id)).messages) for thread_id in ("a", "c")] == [3, 3]
+
+
+@pytest.mark.parametrize("circle", ["parent_seq = seq % 4 + 1", "parent_seq = seq", "parent_seq = IF(seq = 1, 4, seq)"])
+async def test_purging_ends_where_rows_follow_each_other_in_a_circle(
+    make: Callable[..., Any], sql: Callable[..., Any], circle: str
+) -> None:
+    checkpointer = make(stamp_messages=True)
+    state = AgentState(messages=(old("x" * 3_000),))
+    for turn in range(4):
+        state = state.with_message(Message.user(f"turn {turn} " + "x" * 500))
+        await checkpointer.save(state, "t", str(turn))
+    await checkpointer.delete("t", "0")
+    await checkpointer.delete("t", "1")
+    sql(f"UPDATE {{rows}} SET {circle}")
+    assert await make().purge_messages(MONTH) == 2
+    reader = make()
+    assert [len((await reader.load("t", name)).messages) for name in "23"] == [3, 4]
+    assert [entry["checkpoint_id"] for entry in await reader.history("t")] == ["3", "2"]
+
+
+async def test_what_is_not_the_state_of_an_agent_is_an_error_that_names_the_thread(
+    make: Callable[..., Any], make_config: MakeConfig
+) -> None:
+    async with CheckpointStore(make_config()) as store:
+        await store.save("t", {"messages": ["sesame"]})
+    with pytest.raises(CorruptCheckpoint, match="thread 't' is not the state of an agent") as caught:
+        await make(table_prefix="locus_store_", ddl_mode="off").load("t")
+    assert "sesame" not in str(caught.value)

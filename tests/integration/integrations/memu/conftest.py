@@ -1,0 +1,93 @@
+"""memU's databases of both sides with one face."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Callable
+from typing import Any, TypeAlias
+
+import pytest
+from pydantic import BaseModel
+
+from locus_mysql.integrations.memu import AsyncMemuDatabase, MemuDatabase
+
+from ...conftest import MakeConfig
+from ...families.checkpoints.conftest import EACH_WAY, SIDES, raw, side_name, sql  # noqa: F401 - fixtures
+
+Make: TypeAlias = Callable[..., Any]
+
+__all__ = ["EACH_WAY", "SIDES", "Make", "UserModel", "side_name"]
+
+
+class UserModel(BaseModel):
+    """A scope of two fields, one of which must be given."""
+
+    user_id: str
+    agent_id: str | None = None
+
+
+ADA, BOB = {"user_id": "ada"}, {"user_id": "bob"}
+
+
+class Awaited:
+    """A repository, view or database of either side: every method is awaited here."""
+
+    def __init__(self, wrapped: Any) -> None:
+        self.wrapped = wrapped
+
+    def __getattr__(self, name: str) -> Any:
+        member = getattr(self.wrapped, name)
+        if not callable(member):
+            return Awaited(member)
+
+        async def call(*args: Any, **options: Any) -> Any:
+            outcome = member(*args, **options)
+            return await outcome if inspect.isawaitable(outcome) else outcome
+
+        return call
+
+
+class AnyMemu(Awaited):
+    """A database, with what tests do most often in short."""
+
+    async def remember(self, summary: str, user: dict[str, Any], embedding: Any = (1.0, 0.0), **options: Any) -> Any:
+        given = {"memory_type": "profile", "embedding": list(embedding) if embedding is not None else None, **options}
+        return await self.memory_item_repo.create_item(summary=summary, user_data=user, **given)
+
+    async def categorize(self, name: str, user: dict[str, Any], **options: Any) -> Any:
+        given = {"description": "about it", "embedding": [1.0], **options}
+        return await self.memory_category_repo.get_or_create_category(name=name, user_data=user, **given)
+
+    async def link(self, item: Any, category: Any, user: dict[str, Any]) -> Any:
+        return await self.category_item_repo.link_item_category(item.id, category.id, user)
+
+    async def resource(self, url: str, user: dict[str, Any], **options: Any) -> Any:
+        given = {"modality": "text", "local_path": "/x", "caption": None, "embedding": None, **options}
+        return await self.resource_repo.create_resource(url=url, user_data=user, **given)
+
+
+@pytest.fixture(params=SIDES, ids=side_name)
+def side(request: pytest.FixtureRequest) -> tuple[str, bool]:
+    """Override with ``parametrize("side", EACH_WAY, ids=side_name)`` for each way of calling a driver."""
+    return request.param
+
+
+@pytest.fixture
+async def make_memu(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncIterator[Make]:
+    """``make_memu(user_model=…, **options)``: another database on the test's schema, as another process has it."""
+    made: list[AnyMemu] = []
+
+    def make(user_model: type[BaseModel] = UserModel, **options: Any) -> AnyMemu:
+        config = make_config(driver=side[0], **options)
+        made.append(AnyMemu((AsyncMemuDatabase if side[1] else MemuDatabase)(config, user_model=user_model)))
+        return made[-1]
+
+    yield make
+    for one in made:
+        await one.close()
+
+
+@pytest.fixture
+def memu(make_memu: Make) -> AnyMemu:
+    database: AnyMemu = make_memu()
+    return database

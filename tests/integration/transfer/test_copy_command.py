@@ -1,0 +1,321 @@
+"""The command `copy`: what it says and keeps silent about, and copies that are killed, stopped, or run side by side."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from locus.memory.backends.file import FileCheckpointer
+from locus.memory.checkpointer import BaseCheckpointer
+
+from locus_mysql import SyncMySQLCheckpointer, copy_threads
+from locus_mysql.cli.main import main
+from locus_mysql.config import MySQLConfig
+from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
+from locus_mysql.integrations.locus.copying import copying, own
+
+from ..cli.test_main import dsn_of
+from ..conftest import MakeConfig
+from .conftest import contents, conversation, kept, save_all
+
+pytestmark = pytest.mark.filterwarnings("ignore:Call to deprecated close:DeprecationWarning")  # Locus' of Redis
+
+DEADLINE_S = 240.0
+
+THREADS, TURNS = 12, 6
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Some threads in files."""
+    folder = tmp_path / "threads"
+
+    async def fill() -> None:
+        checkpointer = FileCheckpointer(folder)
+        for number in range(THREADS):
+            await save_all(checkpointer, f"t{number:02}", conversation(TURNS, f"word{number}"))
+
+    asyncio.run(fill())
+    return folder
+
+
+def same_as(folder: Path, config: MySQLConfig) -> None:
+    """Every thread is in the tables as it is in the files, and nothing else is."""
+
+    async def compare() -> None:
+        files = FileCheckpointer(folder)
+        async with MySQLCheckpointer(config) as target:
+            assert {*await target.list_threads(1000)} == {*await files.list_threads(1000)}
+            for thread in await files.list_threads(1000):
+                assert await contents(target, thread) == await contents(files, thread)
+
+    asyncio.run(compare())
+
+
+@pytest.mark.kept_tables("agents")
+def test_a_folder_is_copied_and_again_nothing(
+    folder: Path, config: MySQLConfig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["copy", "--from", f"file:{folder}", "--to", "mysql"]
+    assert main([*command, "--dry-run"]) == 0
+    assert main(command) == 0
+    assert main([*command, "--verify"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "12 threads: 72 checkpoints to copy.",
+        "12 threads: 72 checkpoints copied.",
+        "12 threads: 0 checkpoints copied, 72 there already, 72 the same on both sides.",
+    ]
+    same_as(folder, config)
+
+
+@pytest.mark.kept_tables("agents")
+def test_tenants_options_and_names_from_the_environment(
+    folder: Path, config: MySQLConfig, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LOCUS_MYSQL_COPY_FROM", f"file:{folder}")
+    monkeypatch.setenv("SOMEWHERE", f"{dsn_of(config)}?tenant=acme")
+    assert main(["copy", "--to", "env:SOMEWHERE", "--thread", "t03", "--tenant", "not this one"]) == 0
+    assert main(["copy", "--to", "mysql", "--pattern", "t0?", "--tenant", "other"]) == 0
+    with SyncMySQLCheckpointer(config) as checkpointer:
+        assert checkpointer.list_threads() == []
+        with checkpointer.tenant_scope("acme"):
+            assert checkpointer.list_threads() == ["t03"]
+        with checkpointer.tenant_scope("other"):
+            assert len(checkpointer.list_threads()) == 10
+    capsys.readouterr()
+    assert main(["copy", "--to", "env:NOWHERE"]) == 1
+    assert "no variable 'NOWHERE'" in capsys.readouterr().err
+
+
+def test_what_is_wrong_is_said_in_a_sentence_without_passwords(
+    config: MySQLConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_URL", "redis://:sesame@127.0.0.1:1/0")
+    for source, words in (
+        ("env:SECRET_URL", "ConnectionError"),
+        ("redis://someone:sesame@127.0.0.1:1/0", "ConnectionError"),
+        ("http://someone:sesame@127.0.0.1:1/api", "does not answer"),
+        ("nothing", "is no place for threads"),
+        ("no.such.module:sesame", "cannot be imported"),
+        (f"file:{tmp_path / 'none'}", "is no folder"),
+        ("mysql://someone:sesame@127.0.0.1:1/app", "127.0.0.1"),
+        ("builtin-mysql", "does not exist"),
+        ("mysql", "Both sides"),
+    ):
+        assert main(["copy", "--from", source, "--to", "mysql", "--thread", "t"]) == 1, source
+        printed = capsys.readouterr()
+        assert words in printed.err, source
+        assert "sesame" not in (printed.err + printed.out).replace("module:sesame", "")
+        assert "Traceback" not in printed.err
+    assert main(["copy", "--to", "mysql"]) == 1
+    assert "LOCUS_MYSQL_COPY_FROM" in capsys.readouterr().err
+
+
+#: Runs a command, and kills its process at the n-th transaction, before or after it was carried out.
+KILLED = """
+import os, signal, sys
+from locus_mysql.families.checkpoints import thread_writer
+from locus_mysql.integrations.locus.copying import copying
+from locus_mysql.cli.main import main
+how, at, *arguments = sys.argv[1:]
+write = thread_writer.ThreadWriter._write_at_once
+calls = 0
+
+def counted(self, rows, replaced):
+    global calls
+    calls += 1
+    mine = calls
+    if mine == int(at) and how == "before":
+        os.kill(os.getpid(), int(signal.SIGKILL))
+    done = yield from write(self, rows, replaced)
+    if mine == int(at) and how == "after":
+        os.kill(os.getpid(), int(signal.SIGKILL))
+    if mine == int(at) and how == "stopped":
+        os.kill(os.getpid(), int(signal.SIGINT))
+    return done
+
+thread_writer.ThreadWriter._write_at_once = counted
+copying.WRITTEN_AT_ONCE = 2
+sys.exit(main(arguments))
+"""
+
+
+def run_killed(how: str, at: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", KILLED, how, str(at), *arguments], capture_output=True, timeout=DEADLINE_S, text=True
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.kept_tables("agents")
+def test_a_copy_that_is_killed_again_and_again_loses_and_doubles_nothing(folder: Path, config: MySQLConfig) -> None:
+    command = ("copy", "--from", f"file:{folder}", "--to", "mysql")
+    for how, at in (("after", 2), ("before", 9)):
+        assert run_killed(how, at, *command).returncode == -9
+    stopped = run_killed("stopped", 3, *command)
+    assert stopped.returncode == 130
+    assert "Start it again, and it goes on where it stopped." in stopped.stderr
+    assert "Traceback" not in stopped.stderr
+    assert main(list(command)) == 0
+    same_as(folder, config)
+
+
+@pytest.mark.slow
+@pytest.mark.kept_tables("agents")
+def test_copies_that_run_side_by_side_double_nothing(folder: Path, config: MySQLConfig) -> None:
+    command = [sys.executable, "-c", KILLED, "never", "0", "copy", "--from", f"file:{folder}", "--to", "mysql"]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]
+    try:
+        for process in processes:
+            _, told = process.communicate(timeout=DEADLINE_S)
+            assert process.returncode == 0, told
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+    same_as(folder, config)
+
+
+@pytest.mark.slow
+def test_a_copy_to_files_that_is_killed_is_completed(folder: Path, config: MySQLConfig, tmp_path: Path) -> None:
+    assert main(["copy", "--from", f"file:{folder}", "--to", "mysql"]) == 0
+    target = tmp_path / "back"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "locus_mysql", "copy", "--from", "mysql", "--to", f"file:{target}"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + DEADLINE_S
+    try:
+        while len(list(target.glob("*/*.json"))) < 10:
+            assert process.poll() is None or process.returncode == 0
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+    finally:
+        process.kill()
+        process.wait()
+    assert main(["copy", "--from", "mysql", "--to", f"file:{target}", "--verify"]) == 0
+    same_as(target, config)
+
+
+@pytest.mark.kept_tables("agents")
+async def test_a_source_that_is_written_to_meanwhile_is_completed_by_the_next_copy(
+    config: MySQLConfig, tmp_path: Path
+) -> None:
+    files = FileCheckpointer(tmp_path / "threads")
+    states = conversation(12)
+    for thread in ("a", "b", "c"):
+        await save_all(files, thread, states[:3])
+    going_on = True
+
+    async def agent() -> None:
+        place = 3
+        while going_on and place < len(states):
+            for thread in ("a", "b", "c"):
+                await files.save(states[place], thread, f"cp-{place}", {"place": place})
+            place += 1
+            await asyncio.sleep(0)
+
+    async with MySQLCheckpointer(config) as target:
+        working = asyncio.create_task(agent())
+        for _ in range(3):
+            assert (await copy_threads(files, target, at_once=2)).failed == 0
+        going_on = False
+        await working
+        report = await copy_threads(files, target, verify=True)
+        assert report.complete, report
+        for thread in ("a", "b", "c"):
+            assert await contents(target, thread) == await contents(files, thread)
+
+
+@pytest.mark.kept_tables("agents")
+async def test_a_target_that_is_written_to_during_the_copy_is_looked_at_anew(
+    config: MySQLConfig, tmp_path: Path, make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "WRITTEN_AT_ONCE", 2)
+    files = FileCheckpointer(tmp_path / "threads")
+    await save_all(files, "t", conversation(8))
+    look = own.OwnThread.look
+    intrusions = 0
+
+    async with MySQLCheckpointer(config) as target, MySQLCheckpointer(make_config()) as other:
+
+        async def inspection(self: own.OwnThread) -> Any:
+            nonlocal intrusions
+            present = await look(self)
+            if present.times and intrusions < 1:
+                intrusions += 1
+                await other.save(conversation(1)[0], "t", "intruder")
+            return present
+
+        await copy_threads(files, target, pattern="t")
+        await target.delete("t", "cp-7")
+        monkeypatch.setattr(own.OwnThread, "look", inspection)
+        told: list[str] = []
+        report = await copy_threads(files, target, tell=told.append)
+        assert intrusions == 1
+        assert (report.left_alone, report.copied) == (1, 0)
+        assert [one for one, *_ in await kept(config, "t")] == [*(f"cp-{n}" for n in range(7)), "intruder"]
+
+
+class Lying(BaseCheckpointer):
+    """Lists what it does not have, lists some twice, and fails for some threads."""
+
+    def __init__(self, states: list[Any]) -> None:
+        self.states = states
+
+    @property
+    def capabilities(self) -> Any:
+        return FileCheckpointer(".").capabilities
+
+    async def save(self, *args: Any, **kwargs: Any) -> str:
+        raise AssertionError("a source is only read")
+
+    async def load(self, thread_id: str, checkpoint_id: str | None = None) -> Any:
+        if thread_id == "fails":
+            raise OSError("disk on fire")
+        place = int((checkpoint_id or "0").removeprefix("cp-"))
+        if place == 2:
+            raise ValueError("a state's content")
+        return self.states[place] if place < len(self.states) else None
+
+    async def list_checkpoints(self, thread_id: str, limit: int = 10) -> list[str]:
+        return ["cp-9", "cp-3", "cp-2", "cp-3", "cp-1", "cp-0"]
+
+    async def list_threads(self, limit: int = 100, pattern: str = "*") -> list[str]:
+        return ["good", "fails", "good", "better"]
+
+
+@pytest.mark.kept_tables("agents")
+async def test_a_source_that_lies_is_copied_as_far_as_it_holds(config: MySQLConfig) -> None:
+    states = conversation(4)
+    told: list[str] = []
+    async with MySQLCheckpointer(config) as target:
+        report = await copy_threads(Lying(states), target, tell=told.append)
+        assert (report.failed, report.complete) == (1, False)
+        for thread in ("good", "better"):
+            assert [one for one, *_ in await kept(config, thread)] == ["cp-0", "cp-1", "cp-3"]
+        assert not await target.exists("fails")
+    text = "".join(told)
+    assert "Thread 'fails' was not copied whole: OSError: disk on fire" in text
+    assert "'cp-9'" in text
+    assert "a state's content" not in text
+
+
+@pytest.mark.kept_tables("agents")
+async def test_when_one_thread_after_another_fails_the_copy_gives_up(config: MySQLConfig) -> None:
+    class Away(Lying):
+        async def list_threads(self, limit: int = 100, pattern: str = "*") -> list[str]:
+            return [f"t{number}" for number in range(1000)]
+
+        async def load(self, thread_id: str, checkpoint_id: str | None = None) -> Any:
+            raise ConnectionError("gone")
+
+    async with MySQLCheckpointer(config) as target:
+        with pytest.raises(Exception, match="10 threads failed one after another"):
+            await copy_threads(Away([]), target)

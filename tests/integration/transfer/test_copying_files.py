@@ -1,0 +1,366 @@
+"""Copying between `FileCheckpointer` and the tables: what comes along, what is told, and what is left alone."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from locus.core.messages import Message
+from locus.core.state import AgentState
+from locus.memory.backends.file import FileCheckpointer
+from locus.memory.backends.memory import MemoryCheckpointer
+
+from locus_mysql import copy_threads
+from locus_mysql.config import MySQLConfig
+from locus_mysql.errors import UsageError
+from locus_mysql.families.checkpoints.rows import as_sql_time
+from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
+from locus_mysql.integrations.locus.copying.checkpointers import time_of
+from locus_mysql.integrations.locus.copying.files import give_all, threads_in
+from locus_mysql.integrations.locus.copying.sides import Given
+
+from ..conftest import MakeConfig
+from .conftest import contents, conversation, kept, save_all
+
+pytestmark = pytest.mark.kept_tables("agents")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> FileCheckpointer:
+    return FileCheckpointer(tmp_path / "threads")
+
+
+async def test_states_ids_order_metadata_and_times_come_along(files: FileCheckpointer, config: MySQLConfig) -> None:
+    await save_all(files, "support/42", conversation(5))
+    await save_all(files, "other", conversation(2))
+    async with MySQLCheckpointer(config) as target:
+        report = await copy_threads(files, target, verify=True)
+        assert (report.threads, report.copied, report.verified, report.complete) == (2, 7, 7, True)
+        assert not report.not_given
+        for thread in ("support/42", "other"):
+            assert await contents(target, thread) == await contents(files, thread)
+    recorded = [json.loads(path.read_text()) for path in sorted(files.base_dir.glob("support_42/*.json"))]
+    assert [(one, metadata, as_sql_time(at)) for one, _, at, metadata in await kept(config, "support/42")] == [
+        (one["checkpoint_id"], one["metadata"], as_sql_time(time_of(one["created_at"]))) for one in recorded
+    ]
+
+
+async def test_a_copy_is_stored_as_deltas_and_can_be_gone_on_with(files: FileCheckpointer, config: MySQLConfig) -> None:
+    words = [Message.user(f"{number} " + "spoken word " * 40) for number in range(40)]
+    states = [AgentState(run_id="r", messages=tuple(words[: number + 1])) for number in range(40)]
+    await save_all(files, "t", states)
+    async with MySQLCheckpointer(config) as target:
+        await copy_threads(files, target)
+        stored = sum(entry["size_bytes"] for entry in await target.history("t", 100))
+        assert stored * 4 < sum(len(json.dumps(state.to_checkpoint())) for state in states)
+        assert (await target.search("spoken", 5))[0]["thread_id"] == "t"
+        state = await target.load("t")
+        await target.save(state.with_message(Message.user("go on")), "t", "new")
+        history = await target.history("t", 2)
+        assert [(one["checkpoint_id"], one["parent_id"]) for one in history] == [("new", "cp-39"), ("cp-39", "cp-38")]
+
+
+async def test_what_was_copied_is_passed_over_and_what_was_saved_since_is_added(
+    files: FileCheckpointer, config: MySQLConfig
+) -> None:
+    states = conversation(6)
+    await save_all(files, "t", states[:3])
+    async with MySQLCheckpointer(config) as target:
+        await copy_threads(files, target)
+        before = await kept(config, "t")
+        again = await copy_threads(files, target)
+        assert (again.copied, again.present, again.complete) == (0, 3, True)
+        assert await kept(config, "t") == before
+        await save_all(files, "t", states[3:], "late")
+        added = await copy_threads(files, target)
+        assert (added.copied, added.present) == (3, 3)
+        assert await contents(target, "t") == await contents(files, "t")
+        assert (await kept(config, "t"))[:3] == before
+
+
+async def test_a_checkpoint_saved_anew_moves_and_one_missing_in_the_middle_gets_its_place(
+    files: FileCheckpointer, config: MySQLConfig
+) -> None:
+    states = conversation(5)
+    await save_all(files, "t", states)
+    async with MySQLCheckpointer(config) as target:
+        await copy_threads(files, target)
+        await target.delete("t", "cp-1")
+        await copy_threads(files, target)
+        assert await contents(target, "t") == await contents(files, "t")
+        await files.save(states[0].with_metadata("anew", True), "t", "cp-2")
+        report = await copy_threads(files, target, verify=True)
+        assert report.complete, report
+        assert await contents(target, "t") == await contents(files, "t")
+        assert [one for one, *_ in await kept(config, "t")] == ["cp-0", "cp-1", "cp-3", "cp-4", "cp-2"]
+
+
+async def test_a_thread_that_went_on_in_the_target_is_left_alone_and_others_are_copied(
+    files: FileCheckpointer, config: MySQLConfig
+) -> None:
+    states = conversation(4)
+    await save_all(files, "moved", states[:2])
+    await save_all(files, "other", states[:1])
+    told: list[str] = []
+    async with MySQLCheckpointer(config) as target:
+        await copy_threads(files, target)
+        await target.save(states[3], "moved", "here")
+        assert (await copy_threads(files, target)).complete  # nothing is lacking
+        await files.save(states[2], "moved", "there")
+        await files.save(states[1], "other", "cp-1")
+        report = await copy_threads(files, target, tell=told.append)
+        assert (report.left_alone, report.copied, report.complete) == (1, 1, False)
+        assert "'moved' has checkpoints of its own" in "".join(told)
+        assert (await target.list_checkpoints("moved"))[0] == "here"
+
+
+async def test_what_the_source_has_pruned_stays_in_the_target(files: FileCheckpointer, config: MySQLConfig) -> None:
+    states = conversation(5)
+    await save_all(files, "t", states[:3])
+    async with MySQLCheckpointer(config) as target:
+        await copy_threads(files, target)
+        await files.delete("t", "cp-0")
+        await save_all(files, "t", states[3:], "late")
+        report = await copy_threads(files, target)
+        assert (report.copied, report.complete) == (2, True)
+        assert [one for one, *_ in await kept(config, "t")] == ["cp-0", "cp-1", "cp-2", "late-0", "late-1"]
+
+
+async def test_threads_that_share_a_folder_are_parted_and_told_of(files: FileCheckpointer, config: MySQLConfig) -> None:
+    one, other = conversation(1)[0], conversation(2)[1]
+    await files.save(one, "a#1", "first", {"of": "a#1"})
+    await files.save(other, "a_1", "second")
+    told: list[str] = []
+    async with MySQLCheckpointer(config) as target:
+        report = await copy_threads(files, target, tell=told.append, verify=True)
+        assert (report.threads, report.copied, report.verified, report.complete) == (2, 2, 2, True)
+        assert await contents(target, "a#1") == [("first", one)]
+        assert await contents(target, "a_1") == [("second", other)]
+    assert "'a#1', 'a_1' share the folder 'a_1'" in told[0]
+
+
+async def test_unreadable_files_are_left_out_and_named_and_all_else_is_copied_again_and_again(
+    files: FileCheckpointer, config: MySQLConfig
+) -> None:
+    await save_all(files, "t", conversation(5))
+    folder = files.base_dir / "t"
+    whole = (folder / "cp-1.json").read_bytes()
+    (folder / "cp-1.json").write_bytes(whole[: len(whole) // 2])
+    (folder / "cp-3.json").write_text(
+        json.dumps({**json.loads((folder / "cp-3.json").read_text()), "state": {"messages": "none"}})
+    )
+    (folder / "stray.json").write_text("[]")
+    (folder / "half.json.tmp").write_text("{")
+    told: list[str] = []
+    async with MySQLCheckpointer(config) as target:
+        report = await copy_threads(files, target, tell=told.append, verify=True)
+        assert (report.copied, report.left_out, report.verified, report.complete) == (3, 3, 3, False)
+        assert [one for one, _ in await contents(target, "t")] == ["cp-0", "cp-2", "cp-4"]
+        assert any("'cp-1' of thread 't' was left out: 'cp-1.json' is not readable JSON" in line for line in told)
+        assert any("'cp-3'" in line and "not a state of this version" in line for line in told)
+        again = await copy_threads(files, target)
+        assert (again.copied, again.present, again.left_out) == (0, 3, 3)
+        (folder / "cp-1.json").write_bytes(whole)
+        await copy_threads(files, target)
+        assert [one for one, _ in await contents(target, "t")] == ["cp-0", "cp-1", "cp-2", "cp-4"]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"big": 2**300, "small": -(2**64), "floats": [0.1, 1e300, -0.0, 5e-324], "nan": math.nan, "inf": -math.inf},
+        {"half": "\ud800 of a pair", "text": '\n\x1e☃ \\ " </script>', "": [[], {}]},
+        {"deep": json.loads("[" * 240 + "]" * 240)},
+        {"z": 1, "a": 2, "same": 1.0},
+    ],
+)
+async def test_odd_values_come_along_exactly(files: FileCheckpointer, config: MySQLConfig, odd: dict[str, Any]) -> None:
+    (state,) = conversation(1)
+    await files.save(state, "t", "cp")
+    path = files.base_dir / "t" / "cp.json"
+    metadata = {name: value for name, value in odd.items() if name not in {"nan", "inf", "deep"}}
+    content = {**json.loads(path.read_text()), "metadata": metadata}
+    content["state"]["metadata"]["odd"] = odd
+    path.write_text(json.dumps(content))
+    (given,) = give_all("t", threads_in(path.parent)["t"])
+    assert isinstance(given, Given)
+    assert repr(given.agent_state().metadata["odd"]) == repr(odd)
+    assert repr(given.metadata) == repr(metadata)
+    async with MySQLCheckpointer(config) as target:
+        report = await copy_threads(files, target, verify=True)
+        assert (report.copied, report.verified, report.complete) == (1, 1, True)
+        assert repr((await target.load("t")).metadata["odd"]) == repr(odd)
+
+
+async def test_globs_and_named_threads(files: FileCheckpointer, config: MySQLConfig) -> None:
+    for thread in ("support/1", "support/2", "sales/1", "[x]", "x"):
+        await save_all(files, thread, conversation(1))
+    async with MySQLCheckpointer(config) as target:
+        await copy_threads(files, target, pattern="support/?")
+        assert {*await target.list_threads()} == {"support/1", "support/2"}
+        await copy_threads(files, target, pattern="[x]")
+        assert {*await target.list_threads()} == {"support/1", "support/2", "[x]"}
+        told: list[str] = []
+        report = await copy_threads(files, target, threads=["x", "nobody", "x"], tell=told.append)
+        assert (report.threads, report.copied, report.missing, report.complete) == (2, 1, 1, False)
+        assert told == ["Thread 'nobody' has no checkpoints in the source."]
+
+
+async def test_out_of_the_tables_and_back_again_loses_times_only(
+    files: FileCheckpointer, config: MySQLConfig, make_config: MakeConfig
+) -> None:
+    async with MySQLCheckpointer(config) as source, MySQLCheckpointer(make_config(tenant="back")) as back:
+        for thread in ("one", "ünï ☃", "tenant/1:latest"):
+            await save_all(source, thread, conversation(4))
+        report = await copy_threads(source, files, verify=True)
+        assert (report.copied, report.verified, report.complete) == (12, 12, True)
+        assert "times" in str(report)
+        assert (await copy_threads(source, files)).present == 12
+        await copy_threads(files, back, verify=True)
+        for thread in ("one", "ünï ☃", "tenant/1:latest"):
+            assert await contents(back, thread) == await contents(source, thread)
+            ours = [(one, metadata) for one, _, _, metadata in await kept(config, thread)]
+            assert [(one, metadata) for one, _, _, metadata in await kept(make_config(tenant="back"), thread)] == ours
+
+
+async def test_threads_that_would_share_a_folder_in_the_target_are_refused(
+    files: FileCheckpointer, config: MySQLConfig
+) -> None:
+    async with MySQLCheckpointer(config) as source:
+        for thread in ("a/1", "a_1", "b"):
+            await save_all(source, thread, conversation(2, thread))
+        told: list[str] = []
+        report = await copy_threads(source, files, tell=told.append)
+        assert (report.failed, report.copied, report.complete) == (1, 4, False)
+        assert "would share its place in the target" in told[0]
+        # Named alone, in another run: the folder tells.
+        (refused,) = {"a/1", "a_1"} - {*await files.list_threads()}
+        told.clear()
+        report = await copy_threads(source, files, threads=[refused], tell=told.append)
+        assert (report.failed, report.copied) == (1, 0)
+        assert "would share its folder" in told[0]
+
+
+async def test_verify_finds_a_planted_difference(files: FileCheckpointer, config: MySQLConfig) -> None:
+    states = conversation(4)
+    await save_all(files, "t", states)
+    async with MySQLCheckpointer(config) as target:
+        await copy_threads(files, target)
+        path = files.base_dir / "t" / "cp-1.json"
+        content = json.loads(path.read_text())
+        content["state"]["messages"][1]["content"] = "planted"
+        path.write_text(json.dumps(content))
+        path = files.base_dir / "t" / "cp-2.json"
+        content = json.loads(path.read_text())
+        content["metadata"]["place"] = "elsewhere"
+        path.write_text(json.dumps(content))
+        assert (await copy_threads(files, target)).complete  # same ids, same times
+        told: list[str] = []
+        report = await copy_threads(files, target, verify=True, tell=told.append)
+        assert (report.differing, report.verified, report.complete) == (2, 2, False)
+        assert "its state is another one" in told[0]
+        assert "its metadata is other metadata" in told[1]
+
+
+async def test_verify_names_a_few_that_differ_alike_and_counts_the_others(
+    files: FileCheckpointer, config: MySQLConfig
+) -> None:
+    await save_all(files, "t", conversation(9))
+    async with MySQLCheckpointer(config) as target:
+        await copy_threads(files, target)
+        for path in (files.base_dir / "t").glob("cp-*.json"):
+            content = json.loads(path.read_text())
+            content["metadata"]["place"] = "elsewhere"
+            path.write_text(json.dumps(content))
+        told: list[str] = []
+        report = await copy_threads(files, target, verify=True, tell=told.append)
+    assert (report.differing, len(told)) == (9, 4)
+    assert told[-1] == "6 more checkpoints of thread 't' likewise: its metadata is other metadata."
+
+
+async def test_a_dry_run_writes_nothing_and_makes_nothing(
+    files: FileCheckpointer, make_config: MakeConfig, run_sql: Any, tmp_path: Path
+) -> None:
+    await save_all(files, "t", conversation(3))
+    config = make_config(table_prefix="none_")
+    async with MySQLCheckpointer(config) as target:
+        report = await copy_threads(files, target, dry_run=True)
+        assert (report.copied, report.present) == (3, 0)
+        assert str(report) == "1 thread: 3 checkpoints to copy."
+        assert run_sql(f"SHOW TABLES FROM {config.database} LIKE 'none%%'") == ()
+        elsewhere = FileCheckpointer(tmp_path / "elsewhere")
+        assert (await copy_threads(files, elsewhere, dry_run=True)).copied == 3
+        assert not elsewhere.base_dir.exists()
+
+
+async def test_what_memory_cannot_tell_is_told_at_the_end(config: MySQLConfig) -> None:
+    memory = MemoryCheckpointer()
+    await save_all(memory, "t", conversation(3))
+    async with MySQLCheckpointer(config) as target:
+        report = await copy_threads(memory, target)
+        assert report.complete
+        assert report.not_given == {"metadata", "the times of checkpoints"}
+        assert await contents(target, "t") == await contents(memory, "t")
+        back = MemoryCheckpointer()
+        await copy_threads(target, back, verify=True)
+        assert await contents(back, "t") == await contents(memory, "t")
+
+
+async def test_both_sides_must_differ(files: FileCheckpointer, config: MySQLConfig, make_config: MakeConfig) -> None:
+    async with MySQLCheckpointer(config) as one, MySQLCheckpointer(make_config()) as same:
+        for source, target in ((one, same), (files, FileCheckpointer(files.base_dir)), (one, one)):
+            with pytest.raises(UsageError, match="Both sides"):
+                await copy_threads(source, target)
+
+
+async def test_between_our_tables_branches_times_and_provisional_saves_stay(
+    config: MySQLConfig, make_config: MakeConfig
+) -> None:
+    acme = make_config(tenant="acme")
+    async with MySQLCheckpointer(config) as source, MySQLCheckpointer(acme) as target:
+        states = conversation(6)
+        await save_all(source, "t", states)
+        earlier = await source.load("t", "cp-2")
+        await source.save(earlier.with_message(Message.user("another way")), "t", "branch")
+        await source.delete("t", "cp-4")
+        report = await copy_threads(source, target, verify=True)
+        assert (report.copied, report.verified, report.complete) == (6, 6, True)
+        assert await kept(acme, "t") == await kept(config, "t")
+        assert (await kept(acme, "t"))[-1][1] == "cp-2"
+        assert await contents(target, "t") == await contents(source, "t")
+
+
+async def test_only_the_newest_are_copied_where_only_those_are_kept(
+    files: FileCheckpointer, make_config: MakeConfig
+) -> None:
+    await save_all(files, "t", conversation(5))
+    async with MySQLCheckpointer(make_config(keep_checkpoints=2)) as target:
+        assert (await copy_threads(files, target)).copied == 2
+        assert (await copy_threads(files, target)).present == 2
+        assert await target.list_checkpoints("t") == ["cp-4", "cp-3"]
+
+
+async def test_a_state_that_the_target_cannot_store_is_left_out_and_those_around_it_are_not(
+    files: FileCheckpointer, config: MySQLConfig
+) -> None:
+    states = conversation(3)
+    await files.save(states[0], "t", "cp-0")
+    await files.save(states[1], "t", "i" * 129)
+    await files.save(states[1], "t", "cp-1", {"x": "y" * 70_000})
+    await files.save(states[2], "t", "cp-2")
+    memory = MemoryCheckpointer()
+    await memory.save(states[2], "n" * 600, "cp-0")
+    told: list[str] = []
+    async with MySQLCheckpointer(config) as target:
+        report = await copy_threads(files, target, tell=told.append)
+        assert (report.copied, report.left_out, report.complete) == (2, 2, False)
+        report = await copy_threads(memory, target, tell=told.append)
+        assert (report.copied, report.failed, report.complete) == (0, 1, False)
+        assert [one for one, _ in await contents(target, "t")] == ["cp-0", "cp-2"]
+        text = "".join(told)
+        assert "129 characters" in text
+        assert "65536" in text
+        assert "600 characters" in text

@@ -1,0 +1,343 @@
+"""Moving over from Locus' built-in MySQL backend, whose table is made by that backend itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from locus.core.messages import Message
+from locus.core.state import AgentState
+from locus.memory.backends.adapters import StorageBackendAdapter
+
+from locus_mysql.config import MySQLConfig
+from locus_mysql.errors import ConfigError, SchemaMismatch
+from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
+from locus_mysql.integrations.locus.copying.built_in_table import BuiltInSource
+from locus_mysql.integrations.locus.copying.copying import ThreadCopy
+from locus_mysql.integrations.locus.copying.own import OwnTables, OwnTarget, OwnThread
+from locus_mysql.integrations.locus.copying.report import CopyReport
+from locus_mysql.integrations.locus.operations import LocusOperations
+from locus_mysql.runtime.database import Database
+
+from ..built_in import open_built_in
+from ..conftest import MakeConfig
+from .conftest import conversation, save_all
+
+pytestmark = pytest.mark.slow
+
+RunSql = Callable[..., tuple[Any, ...]]
+
+
+class Stopped(BaseException):
+    """In the place of a kill."""
+
+
+@pytest.fixture
+async def built_in(make_config: MakeConfig) -> AsyncIterator[StorageBackendAdapter]:
+    checkpointer = open_built_in(make_config())
+    yield checkpointer
+    await checkpointer.close()
+
+
+@pytest.fixture
+def config(make_config: MakeConfig) -> MySQLConfig:
+    return make_config()
+
+
+async def run_import(config: MySQLConfig, **options: Any) -> tuple[CopyReport, list[str]]:
+    told: list[str] = []
+    dry_run = options.get("dry_run", False)
+    source = BuiltInSource(options.pop("source", config), options.pop("table", "checkpoints"), told.append)
+    operations = LocusOperations(config, None, None, None)
+    target = OwnTarget(OwnTables(Database(config), operations, owned=True, makes=not dry_run))
+    try:
+        report = await ThreadCopy(source, target, tell=told.append, **options).run()
+    finally:
+        await source.close()
+        await target.close()
+    return report, told
+
+
+async def test_states_ids_order_metadata_and_times_are_those_of_the_source(
+    built_in: StorageBackendAdapter, config: MySQLConfig, run_sql: RunSql
+) -> None:
+    states = conversation(4)
+    await save_all(built_in, "support/42", states)
+    run_sql(f"UPDATE {config.database}.checkpoints SET updated_at = updated_at - INTERVAL 1 DAY")
+
+    summary, told = await run_import(config)
+
+    assert (summary.threads, summary.copied, summary.complete) == (1, 4, True)
+    assert not told
+    async with MySQLCheckpointer(config) as checkpointer:
+        assert await checkpointer.list_checkpoints("support/42") == await built_in.list_checkpoints("support/42")
+        assert await checkpointer.load("support/42") == await built_in.load("support/42") == states[-1]
+        history = await checkpointer.history("support/42")
+        for place, state in enumerate(states):
+            assert await checkpointer.load("support/42", f"cp-{place}") == state
+        assert [entry["metadata"] for entry in reversed(history)] == [
+            {"place": place, "tag": {"a": [1, None]}} for place in range(4)
+        ]
+        index = await built_in._backend.load("support/42:_checkpoints")
+        stamps = {one["checkpoint_id"]: datetime.fromisoformat(one["timestamp"]) for one in index["checkpoints"]}
+        assert {entry["checkpoint_id"]: entry["created_at"] for entry in history} == stamps
+        assert [hit["checkpoint_id"] for hit in await checkpointer.search("Question", 10)]
+    ((first, last),) = run_sql(f"SELECT created_at, updated_at FROM {config.database}.locus_threads")
+    assert (first.replace(tzinfo=UTC), last.replace(tzinfo=UTC)) == (min(stamps.values()), max(stamps.values()))
+
+
+async def test_imported_states_are_stored_as_deltas_of_each_other(
+    built_in: StorageBackendAdapter, config: MySQLConfig
+) -> None:
+    words = [Message.user(f"{number} " + "spoken word " * 40) for number in range(40)]
+    states = [AgentState(run_id="r", messages=tuple(words[: number + 1])) for number in range(40)]
+    await save_all(built_in, "t", states)
+    await run_import(config)
+    async with MySQLCheckpointer(config.model_copy(update={"search": True})) as checkpointer:
+        imported = sum(entry["size_bytes"] for entry in await checkpointer.history("t"))
+    assert imported * 4 < sum(len(json.dumps(state.to_checkpoint())) for state in states)
+
+
+async def test_thread_ids_may_hold_colons_wildcards_and_each_other(
+    built_in: StorageBackendAdapter, config: MySQLConfig
+) -> None:
+    threads = ["a", "a:b", "a:b:c", "a_b", "a%", "a\\b", "axb", "tenant:1:latest", "ünï:☃"]
+    for number, thread in enumerate(threads, 1):
+        await save_all(built_in, thread, conversation(number), prefix=f"step:{number}")
+    summary, told = await run_import(config)
+    assert (summary.threads, summary.copied, summary.complete) == (len(threads), sum(range(1, 10)), True)
+    assert not told
+    async with MySQLCheckpointer(config) as checkpointer:
+        assert set(await checkpointer.list_threads()) == set(threads)
+        for thread in threads:
+            assert await checkpointer.list_checkpoints(thread, 99) == await built_in.list_checkpoints(thread, 99)
+            assert await checkpointer.load(thread) == await built_in.load(thread)
+
+
+async def test_checkpoints_that_the_list_lost_are_copied_in_their_order(
+    built_in: StorageBackendAdapter, config: MySQLConfig
+) -> None:
+    states = conversation(6)
+    await save_all(built_in, "t", states)
+    index = await built_in._backend.load("t:_checkpoints")
+    index["checkpoints"] = index["checkpoints"][::3]
+    await built_in._backend.save("t:_checkpoints", index)
+    await save_all(built_in, "without-list", states[:2])
+    await built_in._backend.delete("without-list:_checkpoints")
+
+    summary, _ = await run_import(config)
+
+    assert summary.copied == 8
+    async with MySQLCheckpointer(config) as checkpointer:
+        assert await checkpointer.list_checkpoints("t") == [f"cp-{place}" for place in reversed(range(6))]
+        assert await checkpointer.load("t", "cp-3") == states[3]
+        assert await checkpointer.load("without-list") == states[1]
+
+
+async def test_a_second_run_copies_nothing_and_duplicates_nothing(
+    built_in: StorageBackendAdapter, config: MySQLConfig, run_sql: RunSql
+) -> None:
+    await save_all(built_in, "one", conversation(3))
+    await save_all(built_in, "two", conversation(2))
+    await run_import(config)
+    before = run_sql(f"SELECT * FROM {config.database}.locus_checkpoints ORDER BY thread_id, seq")
+
+    summary, _ = await run_import(config)
+
+    assert (summary.threads, summary.copied, summary.present, summary.complete) == (2, 0, 5, True)
+    assert run_sql(f"SELECT * FROM {config.database}.locus_checkpoints ORDER BY thread_id, seq") == before
+
+
+@pytest.mark.parametrize("written_before_it_stops", [0, 1, 2, 4, 6])
+async def test_an_interrupted_import_is_completed_by_the_next(
+    built_in: StorageBackendAdapter,
+    config: MySQLConfig,
+    monkeypatch: pytest.MonkeyPatch,
+    written_before_it_stops: int,
+) -> None:
+    states = conversation(4)
+    for thread in ("one", "two"):
+        await save_all(built_in, thread, states)
+    put = OwnThread.put
+    written = 0
+
+    async def stopping(self: OwnThread, given: Any, replaced: Any) -> Any:
+        nonlocal written
+        for one in given:
+            if written == written_before_it_stops:
+                raise Stopped
+            await put(self, [one], replaced)
+            written += 1
+        return {}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(OwnThread, "put", stopping)
+        with pytest.raises(Stopped):
+            await run_import(config, at_once=1)
+
+    summary, _ = await run_import(config)
+
+    assert summary.present == written_before_it_stops
+    assert summary.copied == 8 - written_before_it_stops
+    async with MySQLCheckpointer(config) as checkpointer:
+        for thread in ("one", "two"):
+            assert await checkpointer.list_checkpoints(thread) == ["cp-3", "cp-2", "cp-1", "cp-0"]
+            assert [await checkpointer.load(thread, f"cp-{place}") for place in range(4)] == states
+            times = [entry["created_at"] for entry in await checkpointer.history(thread)]
+            index = await built_in._backend.load(f"{thread}:_checkpoints")
+            assert times == [datetime.fromisoformat(one["timestamp"]) for one in index["checkpoints"]]
+
+
+async def test_what_was_saved_in_the_source_since_is_added_and_what_changed_is_replaced(
+    built_in: StorageBackendAdapter, config: MySQLConfig
+) -> None:
+    states = conversation(5)
+    await save_all(built_in, "t", states[:3])
+    await run_import(config)
+    await built_in.save(states[4], "t", "cp-3")
+    await built_in.save(states[3].with_metadata("changed", True), "t", "cp-1")
+
+    await run_import(config)
+
+    async with MySQLCheckpointer(config) as checkpointer:
+        assert await checkpointer.list_checkpoints("t") == await built_in.list_checkpoints("t")
+        assert await checkpointer.load("t", "cp-1") == await built_in.load("t", "cp-1")
+        assert await checkpointer.load("t", "cp-3") == states[4]
+
+
+async def test_a_thread_that_went_on_in_the_target_is_left_alone(
+    built_in: StorageBackendAdapter, config: MySQLConfig
+) -> None:
+    states = conversation(4)
+    await save_all(built_in, "moved", states[:3])
+    await run_import(config)
+    async with MySQLCheckpointer(config) as checkpointer:
+        await checkpointer.save(states[3], "moved", "new")
+        summary, told = await run_import(config)
+        assert (summary.present, summary.complete) == (3, True)
+        await built_in.save(states[2], "moved", "late")
+        summary, told = await run_import(config)
+        assert (summary.left_alone, summary.complete) == (1, False)
+        assert "'moved'" in told[0]
+        assert await checkpointer.list_checkpoints("moved") == ["new", "cp-2", "cp-1", "cp-0"]
+
+
+async def test_threads_that_look_alike_are_parted_and_told_of(
+    built_in: StorageBackendAdapter, config: MySQLConfig
+) -> None:
+    bob, other = conversation(1)[0], conversation(2)[1]
+    await built_in.save(bob, "user-Bob")
+    await built_in.save(other, "user-bob")
+    assert await built_in.load("user-Bob") == other  # the fault of the built-in backend
+
+    summary, told = await run_import(config)
+
+    assert summary.copied == 2
+    assert "'user-bob' shared its list with 'user-Bob'" in "".join(told)
+    async with MySQLCheckpointer(config) as checkpointer:
+        assert await checkpointer.load("user-Bob") == bob
+        assert await checkpointer.load("user-bob") == other
+
+
+async def test_a_dry_run_counts_and_writes_nothing(
+    built_in: StorageBackendAdapter, config: MySQLConfig, run_sql: RunSql
+) -> None:
+    await save_all(built_in, "one", conversation(3))
+    summary, _ = await run_import(config, dry_run=True)
+    assert (summary.copied, summary.present) == (3, 0)
+    assert str(summary) == "1 thread: 3 checkpoints to copy."
+    assert run_sql(f"SHOW TABLES FROM {config.database}") == (("checkpoints",),)
+
+    await run_import(config)
+    await save_all(built_in, "two", conversation(1))
+    before = run_sql(f"CHECKSUM TABLE {config.database}.locus_checkpoints, {config.database}.locus_threads")
+    summary, _ = await run_import(config, dry_run=True)
+    assert (summary.copied, summary.present) == (1, 3)
+    assert run_sql(f"CHECKSUM TABLE {config.database}.locus_checkpoints, {config.database}.locus_threads") == before
+
+
+async def test_the_source_may_be_elsewhere_and_is_only_read(
+    built_in: StorageBackendAdapter,
+    config: MySQLConfig,
+    make_config: MakeConfig,
+    run_sql: RunSql,
+) -> None:
+    await save_all(built_in, "t", conversation(2))
+    elsewhere = f"{config.database}_to"
+    run_sql(f"CREATE DATABASE {elsewhere}")
+    reader = f"r{config.database[-16:]}"
+    run_sql(f"CREATE USER {reader} IDENTIFIED BY 'secret'")
+    try:
+        run_sql(f"GRANT SELECT ON {config.database}.* TO {reader}")
+        before = run_sql(f"CHECKSUM TABLE {config.database}.checkpoints")
+        source = make_config(user=reader, password="secret")
+        summary, _ = await run_import(make_config(database=elsewhere, tenant="acme"), source=source)
+        assert summary.copied == 2
+        assert run_sql(f"CHECKSUM TABLE {config.database}.checkpoints") == before
+        assert run_sql(f"SHOW TABLES FROM {config.database}") == (("checkpoints",),)
+        async with MySQLCheckpointer(make_config(database=elsewhere, tenant="acme")) as checkpointer:
+            assert await checkpointer.list_threads() == ["t"]
+            with checkpointer.tenant_scope("default"):
+                assert await checkpointer.list_threads() == []
+    finally:
+        run_sql(f"DROP USER {reader}")
+        run_sql(f"DROP DATABASE {elsewhere}")
+
+
+async def test_what_cannot_be_read_or_stored_is_left_out_and_named_and_all_else_is_copied(
+    built_in: StorageBackendAdapter, config: MySQLConfig
+) -> None:
+    await save_all(built_in, "t", conversation(3))
+    broken = await built_in._backend.load("t:cp-1")
+    broken["messages"] = "none"
+    await built_in._backend.save("t:cp-1", broken)
+    await built_in.save(conversation(1)[0], "t", "i" * 129)
+    await built_in._backend.save("plain", {"not": "a checkpoint"})
+
+    summary, told = await run_import(config)
+
+    assert (summary.copied, summary.left_out, summary.complete) == (2, 2, False)
+    assert summary.not_given == {"1 row of its table, not of a checkpointer"}
+    assert "'cp-1' of thread 't' was left out" in "".join(told)
+    assert "129 characters" in "".join(told)
+    async with MySQLCheckpointer(config) as checkpointer:
+        assert await checkpointer.list_checkpoints("t") == ["cp-2", "cp-0"]
+    summary, _ = await run_import(config)
+    assert (summary.copied, summary.present, summary.left_out) == (0, 2, 2)
+
+
+async def test_more_rows_than_a_page_are_all_copied(
+    built_in: StorageBackendAdapter, config: MySQLConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("locus_mysql.integrations.locus.copying.built_in_table.KEYS_PAGE", 3)
+    monkeypatch.setattr("locus_mysql.integrations.locus.copying.built_in_table.STATES_PAGE", 2)
+    states = conversation(5)
+    for thread in ("a", "b", "a:c"):
+        await save_all(built_in, thread, states)
+    summary, _ = await run_import(config)
+    assert (summary.threads, summary.copied) == (3, 15)
+
+
+async def test_only_the_newest_are_copied_where_only_those_are_kept(
+    built_in: StorageBackendAdapter, make_config: MakeConfig
+) -> None:
+    await save_all(built_in, "t", conversation(5))
+    config = make_config(keep_checkpoints=2)
+    await run_import(config)
+    summary, _ = await run_import(config)
+    assert (summary.copied, summary.present) == (0, 2)
+    async with MySQLCheckpointer(config) as checkpointer:
+        assert await checkpointer.list_checkpoints("t") == ["cp-4", "cp-3"]
+
+
+async def test_a_missing_or_foreign_table_and_a_bad_name_are_named(config: MySQLConfig, run_sql: RunSql) -> None:
+    with pytest.raises(SchemaMismatch, match=r"'checkpoints' in database .* does not exist"):
+        await run_import(config)
+    run_sql(f"CREATE TABLE {config.database}.checkpoints (id INT)")
+    with pytest.raises(SchemaMismatch, match="is not of Locus' built-in backend"):
+        await run_import(config)
+    with pytest.raises(ConfigError):
+        await run_import(config, table="a`; DROP TABLE b")

@@ -1,0 +1,188 @@
+"""The command line, as far as it needs no server."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import subprocess
+import sys
+
+import pytest
+
+from examples.display import Screen, size
+from locus_mysql.cli import arguments
+from locus_mysql.cli import main as cli
+from locus_mysql.cli.inspection.diff import add_diff
+from locus_mysql.cli.maintenance import add_health
+from locus_mysql.errors import Unavailable
+
+
+@pytest.fixture(autouse=True)
+def no_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DSN", "HOST", "TABLE_PREFIX", "SEARCH", "SEARCH_PARSER", "DRIVER", "PASSWORD"):
+        monkeypatch.delenv(f"LOCUS_MYSQL_{name}", raising=False)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_schema_prints_statements_that_each_end_with_a_semicolon(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["schema"]) == 0
+    statements = capsys.readouterr().out.strip().split(";\n")
+    assert len(statements) == 25
+    assert "CREATE TABLE IF NOT EXISTS `locus_threads`" in statements[0]
+    assert "CREATE TABLE IF NOT EXISTS `locus_checkpoints`" in statements[1]
+    assert "FULLTEXT KEY words (search_text)\n" in statements[1]
+    assert statements[-1].endswith(";")
+
+
+def test_schema_follows_prefix_search_and_parser(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["schema", "--prefix", "app_", "--parser", "ngram"]) == 0
+    printed = capsys.readouterr().out
+    assert "`app_threads`" in printed
+    assert "WITH PARSER ngram" in printed
+    assert cli.main(["schema", "--no-search"]) == 0
+    assert "FULLTEXT" not in capsys.readouterr().out
+
+
+def test_schema_and_grants_of_memu_follow_its_scope(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["schema", "--family", "memu", "--scope", "user_id,team"]) == 0
+    printed = capsys.readouterr().out
+    assert "CREATE TABLE IF NOT EXISTS `memory_items`" in printed
+    assert printed.count("`team` VARCHAR(255) NULL") == printed.count("`user_id` VARCHAR(255) NULL") == 4
+    assert cli.main(["schema", "--family", "memu", "--prefix", "app_"]) == 0
+    assert "REFERENCES `app_resources` (id)" in capsys.readouterr().out
+    assert cli.main(["schema", "--family", "memu", "--scope", "level:int,since:datetime,on:bool,id2:uuid"]) == 0
+    printed = capsys.readouterr().out
+    for column in ("`level` BIGINT", "`since` DATETIME(6)", "`on` TINYINT", "`id2` CHAR(36)"):
+        assert printed.count(f"{column} NULL") == 4
+    assert cli.main(["schema", "--family", "memu", "--scope", "level:float"]) == 1
+    assert "one of str, int, bool, uuid, datetime" in capsys.readouterr().err
+    assert cli.main(["schema", "--family", "memu", "--scope", "url"]) == 1
+    assert "Scope fields conflict" in capsys.readouterr().err
+    assert cli.main(["grants", "--family", "memu", "--database", "app"]) == 0
+    assert "ON `app`.`memu_settled` TO" in capsys.readouterr().out
+    assert cli.main(["grants", "--family", "memu", "--database", "app", "--create"]) == 0
+    assert "CREATE, REFERENCES ON" in capsys.readouterr().out
+
+
+def test_schema_reads_the_environment(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCUS_MYSQL_TABLE_PREFIX", "env_")
+    assert cli.main(["schema"]) == 0
+    assert "`env_threads`" in capsys.readouterr().out
+
+
+def test_an_error_of_ours_is_one_line_and_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["schema", "--prefix", "a`b"]) == 1
+    told = capsys.readouterr()
+    assert not told.out
+    assert told.err.count("\n") == 1
+    assert told.err.startswith("locus-mysql: table_prefix: ")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["nonsense"],
+        ["vacuum"],
+        ["memory"],
+        ["memory", "export"],
+        ["memory", "import", "file", "--memu"],
+        ["vacuum", "--older-than-days", "soon"],
+        ["schema", "--parser", "french"],
+        ["mysql://root:hunter2@localhost/app"],
+        ["health", "--dsm=mysql://root:hunter2@localhost/app"],
+        ["serve", "--port", "mysql://root:hun/t@er2@localhost/app"],
+    ],
+)
+def test_wrong_arguments_end_with_2_and_repeat_no_password(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(argv)
+    told = capsys.readouterr()
+    assert ended.value.code == 2
+    assert "hunter2" not in told.err + told.out
+    assert "er2" not in told.err + told.out
+
+
+@pytest.mark.parametrize("command", ["health", "import-locus"])
+def test_no_error_repeats_the_password_of_a_dsn(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for dsn in ("mysql://root:hunter2@127.0.0.1:1/app", "mysql://root:hunter2@local host:x/app", "root:hunter2@h"):
+        assert cli.main([command, "--dsn", dsn]) == 1
+        told = capsys.readouterr()
+        assert told.err.startswith("locus-mysql: ")
+        assert "hunter2" not in told.err + told.out
+        assert "Traceback" not in told.err
+
+
+@pytest.mark.parametrize("command", [["import-langgraph"]])
+def test_commands_that_need_langgraph_say_so(
+    command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = arguments.find_spec
+
+    def without_langgraph(name: str) -> object:
+        return None if name == "langgraph" else find(name)
+
+    monkeypatch.setattr(arguments, "find_spec", without_langgraph)
+    assert cli.main([*command, "--dsn", "mysql://root@127.0.0.1:1/app"]) == 1
+    assert "pip install 'locus-mysql[langgraph]'" in capsys.readouterr().err
+
+
+def test_where_no_server_was_named_the_error_says_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(_: argparse.Namespace) -> int:
+        raise Unavailable("No answer.")
+
+    monkeypatch.setitem(cli.COMMANDS, "health", (away, add_health, "say"))
+    assert cli.main(["health"]) == 1
+    assert "No answer. No server was named: set LOCUS_MYSQL_DSN" in capsys.readouterr().err
+    monkeypatch.setitem(cli.COMMANDS, "diff", (away, add_diff, "say"))
+    assert cli.main(["diff", "t"]) == 2
+    assert "No answer. No server was named: set LOCUS_MYSQL_DSN" in capsys.readouterr().err
+    assert cli.main(["health", "--dsn", "mysql://there/app"]) == 1
+    assert capsys.readouterr().err == "locus-mysql: No answer.\n"
+    monkeypatch.setenv("LOCUS_MYSQL_DSN", "mysql://there/app")
+    assert cli.main(["health"]) == 1
+    assert capsys.readouterr().err == "locus-mysql: No answer.\n"
+
+
+def test_the_module_runs_and_its_help_names_every_command() -> None:
+    ended = subprocess.run([sys.executable, "-m", "locus_mysql", "--help"], capture_output=True, text=True, check=True)
+    for command in ("serve", "schema", "import-locus", "import-langgraph", "vacuum", "health"):
+        assert f"\n    {command}" in ended.stdout
+
+
+def test_a_screen_is_plain_unless_it_is_a_terminal_that_wants_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    plain, terminal = io.StringIO(), Terminal()
+    for stream in (plain, terminal):
+        Screen(stream).check(True, "it holds")
+    assert plain.getvalue() == "   ok         it holds\n"
+    assert "\033[" in terminal.getvalue()
+    monkeypatch.setenv("NO_COLOR", "1")
+    quiet = Terminal()
+    Screen(quiet).check(True, "it holds")
+    assert quiet.getvalue() == plain.getvalue()
+
+
+def test_a_failed_check_is_told_without_colour_too() -> None:
+    stream = io.StringIO()
+    screen = Screen(stream)
+    screen.check(True, "one")
+    screen.check(False, "two")
+    screen.verdict(1.0)
+    assert stream.getvalue().splitlines()[1].split() == ["FAILED", "two"]
+    assert "1 of 2 checks FAILED" in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [(0, "0 B"), (999, "999 B"), (1900, "1.9 KB"), (67_000_000, "67 MB"), (2_500_000_000, "2500 MB")],
+)
+def test_sizes_are_short(count: int, shown: str) -> None:
+    assert size(count) == shown

@@ -1,0 +1,52 @@
+"""Hypothesis strategies of states, and what is made of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from locus_mysql.families.checkpoints.coding.codec import encode
+from locus_mysql.families.checkpoints.coding.delta import Delta, Lineage, encode_delta
+from locus_mysql.families.checkpoints.coding.digests import HashedLogs, hash_logs
+
+#: Any text Python can hold, lone surrogates included.
+ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()), max_size=12)
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.integers(-(10**100), 10**100),
+    st.floats(),
+    ANY_TEXT,
+)
+
+JSON = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(ANY_TEXT, inner, max_size=4), max_leaves=12
+)
+
+STATES = st.dictionaries(ANY_TEXT, JSON, max_size=6)
+
+
+def delta_of(state: dict[str, Any], lineage: Lineage = ()) -> Delta:
+    """What would be stored of a lasting state."""
+    encoded = encode(state)
+    return encode_delta(encoded, hash_logs(encoded, {}), lineage, token=bytes(16))
+
+
+def hashed(state: dict[str, Any]) -> HashedLogs:
+    return hash_logs(encode(state), {})
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are the same to the bit: types, order of keys, NaN, and the sign of zero."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, float):
+        return repr(one) == repr(other)
+    return bool(one == other)

@@ -1,0 +1,350 @@
+"""Operations driven with plain values: what they ask for, and what they make of the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from locus_mysql.config import MySQLConfig
+from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
+from locus_mysql.dialect.checkpoints.loading import CHAIN_ROWS
+from locus_mysql.drivers.interface import Result
+from locus_mysql.engine.operation import Batch, Duplicate, Outdated, Results
+from locus_mysql.errors import (
+    CorruptCheckpoint,
+    InvalidInput,
+    PrivilegeMissing,
+    ReadOnlyServer,
+    SchemaMismatch,
+    ThreadExists,
+    Unavailable,
+)
+from locus_mysql.families.checkpoints.coding.codec import encode
+from locus_mysql.families.checkpoints.new import Encoded, NewCheckpoint
+from locus_mysql.families.checkpoints.operations import CheckpointOperations
+from locus_mysql.families.checkpoints.store import StoreOperations
+
+KEY = ("tenant", "t")
+
+
+def operations(**options: Any) -> CheckpointOperations:
+    return CheckpointOperations(MySQLConfig(**options), CheckpointDialect())
+
+
+def new(state: dict[str, Any], checkpoint_id: str | None = "c") -> NewCheckpoint:
+    return NewCheckpoint(lambda _: Encoded(encode(state)), lambda _: ("", False), checkpoint_id)
+
+
+def finish(operation: Generator[Batch, Results, Any], results: list[Result]) -> Any:
+    """What an operation returns when sent its last results."""
+    with pytest.raises(StopIteration) as done:
+        operation.send(results if isinstance(results, Results) else Results(results, {}))
+    return done.value.value
+
+
+def answers(batch: Batch, affected: int = 1, last_insert_id: int = 1) -> Results:
+    results = [Result(affected=affected, last_insert_id=last_insert_id) for _ in batch.statements]
+    return Results(results, batch.names)
+
+
+BIG = {"messages": ["x" * 500 for _ in range(20)]}
+
+
+def save(ops: CheckpointOperations, state: dict[str, Any], seq: int, name: str) -> Batch:
+    operation = ops.save("tenant", "t", new(state, name))
+    batch = next(operation)
+    assert finish(operation, answers(batch, last_insert_id=seq)) == name
+    return batch
+
+
+def test_a_save_is_one_batch_that_can_be_told_to_have_landed() -> None:
+    batch = save(operations(), {"a": 1}, 1, "c")
+    assert batch.landed is not None
+    assert "c" in batch.landed.params
+
+
+def test_a_save_whose_earlier_try_landed_succeeds() -> None:
+    operation = operations().save("tenant", "t", new({"a": 1}))
+    next(operation)
+    assert finish(operation, Results([], {}, landed=(7,))) == "c"
+
+
+def test_a_save_whose_earlier_try_landed_and_was_replaced_since_succeeds_and_is_not_remembered() -> None:
+    ops = operations()
+    operation = ops.save("tenant", "t", new({"a": 1}))
+    next(operation)
+    assert finish(operation, Results([], {}, landed=(None,))) == "c"
+    assert ops.memory.snapshot(("tenant", "t")).newest == ()
+
+
+def test_a_save_whose_base_is_gone_is_repeated_whole() -> None:
+    ops = operations()
+    save(ops, BIG, 1, "first")
+    longer = {"messages": [*BIG["messages"], "more"]}
+    operation = ops.save("tenant", "t", new(longer, "second"))
+    delta = next(operation)
+    whole = operation.send(answers(delta, affected=0))
+    assert len(_payload(delta)) < len(encode(longer).head) + 600
+    assert len(whole.statements) >= 2
+    assert finish(operation, answers(whole, last_insert_id=2)) == "second"
+
+
+def test_a_save_to_a_thread_that_another_process_wrote_to_looks_for_what_it_builds_on() -> None:
+    ops = operations()
+    save_anew(ops, BIG, 1)
+    operation = ops.save("tenant", "t", new({"messages": [*BIG["messages"], "more"]}, None))
+    trusting = next(operation)
+    assert "FROM" not in trusting.statements[1].sql
+    checking = operation.throw(Outdated("written to"))
+    assert "b.token" in checking.statements[2].sql
+    assert _payload(checking) == _payload(trusting)
+    assert len(finish(operation, answers(checking, last_insert_id=3))) == 32
+
+
+def save_anew(ops: CheckpointOperations, state: dict[str, Any], seq: int) -> None:
+    operation = ops.save("tenant", "t", new(state, None))
+    finish(operation, answers(next(operation), last_insert_id=seq))
+
+
+def test_a_load_of_what_this_process_saved_only_asks_whether_it_is_still_the_newest() -> None:
+    ops = operations()
+    save(ops, BIG, 1, "first")
+    loading = ops.load("tenant", "t")
+    (question,) = next(loading).statements
+    assert "payload" not in question.sql
+    assert finish(loading, [Result(rows=[(1,)])]).text() == encode(BIG).text()
+
+
+def test_a_load_of_a_thread_that_another_process_saved_to_reads_its_rows() -> None:
+    ops = operations()
+    batch = save(ops, BIG, 1, "first")
+    loading = ops.load("tenant", "t")
+    next(loading)
+    (rows,) = loading.send(Results([Result()], {})).statements
+    assert "payload" in rows.sql
+    other = [chain((2, _token(batch), _payload(batch)))]
+    assert finish(loading, [Result(rows=other)]).text() == encode(BIG).text()
+
+
+def chain(*rows: tuple[Any, ...], more: int | None = None) -> tuple[Any, ...]:
+    """What the server says to a load that asks for a few rows."""
+    columns = [column for row in (*rows, *[(None,) * 3] * (CHAIN_ROWS - len(rows))) for column in row]
+    return (b"v" * 16, more, *columns)
+
+
+@pytest.mark.parametrize(
+    "found", [chain(), chain(*[(9 - row, b"t" * 16, b"payload") for row in range(CHAIN_ROWS)], more=1)]
+)
+def test_a_load_asks_for_every_row_where_the_first_statement_does_not_find_all(found: tuple[Any, ...]) -> None:
+    batch = save(operations(), BIG, 1, "first")
+    loading = operations().load("tenant", "t")
+    (few,) = next(loading).statements
+    assert "RECURSIVE" not in few.sql
+    (every,) = loading.send(Results([Result(rows=[found])], {})).statements
+    assert "RECURSIVE" in every.sql
+    rows = [(2, _token(batch), _payload(batch), b"v" * 16)]
+    assert finish(loading, [Result(rows=rows)]).text() == encode(BIG).text()
+
+
+def test_where_processes_take_turns_a_load_asks_what_was_saved_since() -> None:
+    ops = operations()
+    save(ops, BIG, 1, "first")
+    batch = save(operations(), BIG, 2, "second")  # by another process
+    loading = ops.load("tenant", "t")
+    next(loading)
+    loading.send(Results([Result()], {}))
+    finish(loading, [Result(rows=[chain((2, _token(batch), _payload(batch)))])])
+
+    loading = ops.load("tenant", "t")
+    (since,) = next(loading).statements
+    assert since.params.count(2) == 2
+    nothing = (b"w" * 16, 2, 2, _token(batch), None, 1)
+    assert finish(loading, [Result(rows=[nothing])]).text() == encode(BIG).text()
+
+
+@pytest.mark.parametrize("found", [[], [(b"w" * 16, 1, 1, b"another token!!!", None, 1)]])
+def test_a_load_that_cannot_go_on_from_what_it_has_reads_the_rows(found: list[tuple[Any, ...]]) -> None:
+    ops = operations()
+    batch = save(ops, BIG, 1, "first")
+    ops.memory.remember(KEY, snapshot := ops.memory.snapshot(KEY), snapshot._replace(shared=True))
+    loading = ops.load("tenant", "t")
+    next(loading)
+    (rows,) = loading.send(Results([Result(rows=found)], {})).statements
+    assert "c0.payload" in rows.sql
+    other = [chain((2, _token(batch), _payload(batch)))]
+    assert finish(loading, [Result(rows=other)]).text() == encode(BIG).text()
+
+
+@pytest.mark.parametrize("option", [{"cache_bytes": 0}, {"cache_bytes": 2_000}])
+def test_a_state_that_is_not_kept_is_read_by_its_rows_keys(option: dict[str, Any]) -> None:
+    ops = operations(**option)
+    batch = save(ops, BIG, 1, "first")
+    loading = ops.load("tenant", "t")
+    (by_key,) = next(loading).statements
+    assert "payload" in by_key.sql
+    assert "RECURSIVE" not in by_key.sql
+    assert finish(loading, [Result(rows=[(_payload(batch),)])]).text() == encode(BIG).text()
+
+
+def _payload(batch: Batch) -> bytes:
+    return max((p for s in batch.statements for p in s.params if isinstance(p, bytes)), key=len)
+
+
+def _token(batch: Batch) -> bytes:
+    return next(p for s in batch.statements for p in s.params if isinstance(p, bytes) and len(p) == 16)
+
+
+def test_a_duplicate_that_cannot_be_is_explained() -> None:
+    operation = operations().save("tenant", "t", new({"a": 1}))
+    next(operation)
+    with pytest.raises(SchemaMismatch, match="'t'"):
+        operation.throw(Duplicate("locus_checkpoints", "named", "twice"))
+
+
+def test_rows_that_no_threads_row_tells_of_are_taken_over_once() -> None:
+    operation = operations().save("tenant", "t", new({"a": 1}))
+    next(operation)
+    (adopting,) = operation.throw(Duplicate("locus_checkpoints", "PRIMARY", "twice")).statements
+    assert "MAX(c.seq)" in adopting.sql
+    operation.send(Results([Result(affected=1)], {}))
+    with pytest.raises(SchemaMismatch, match="damaged"):
+        operation.throw(Duplicate("locus_checkpoints", "PRIMARY", "twice"))
+
+
+def test_a_save_ends_however_often_the_thread_is_gone() -> None:
+    ops = operations()
+    save(ops, BIG, 1, "first")
+    operation = ops.save("tenant", "t", new({"messages": [*BIG["messages"], "more"]}, None))
+    next(operation)
+    operation.throw(Outdated("written to"))
+    whole = operation.throw(Outdated("gone"))
+    assert "ON DUPLICATE KEY UPDATE" in whole.statements[0].sql
+    assert len(finish(operation, answers(whole, last_insert_id=1))) == 32
+
+
+def test_a_copy_onto_an_existing_thread_is_explained() -> None:
+    operation = operations().copy_thread("tenant", "t", "u")
+    next(operation)
+    operation.throw(
+        Duplicate("locus_checkpoints", "PRIMARY", "twice")
+    )  # rows without a thread's row get one, so that they can be deleted
+    with pytest.raises(ThreadExists, match="'u'"):
+        operation.send(Results([Result()], {}))
+
+
+def test_a_random_id_is_drawn_for_each_save() -> None:
+    ops = operations()
+    ids = set()
+    for seq in range(1, 4):
+        operation = ops.save("tenant", "t", new({"a": seq}, None))
+        ids.add(finish(operation, answers(next(operation), last_insert_id=seq)))
+    assert len(ids) == 3
+
+
+def test_nothing_is_asked_for_arguments_that_are_wrong() -> None:
+    ops = operations()
+    wrong: list[Generator[Batch, Results, Any]] = [
+        ops.save("tenant", "", new({})),
+        ops.load("tenant", "t", ""),
+        ops.list_checkpoints("tenant", "t", -1),
+        ops.copy_thread("tenant", "t", "t"),
+        ops.search("tenant", 5),  # type: ignore[arg-type]
+        ops.query_by_metadata("tenant", "a", float("nan")),
+        ops.vacuum("tenant", -1),
+        operations(search=False).search("tenant", "word"),
+    ]
+    for operation in wrong:
+        with pytest.raises(InvalidInput):
+            next(operation)
+
+
+def test_each_read_is_one_batch() -> None:
+    ops = operations()
+    at = datetime(2026, 1, 1)
+    reads: list[tuple[Generator[Batch, Results, Any], list[tuple[Any, ...]]]] = [
+        (ops.exists("tenant", "t"), [(1,)]),
+        (ops.list_checkpoints("tenant", "t"), [("c",)]),
+        (ops.list_threads("tenant"), [("t",)]),
+        (ops.count("tenant"), [(3,)]),
+        (ops.get_metadata("tenant", "t"), [("c", '{"a":1}', at)]),
+        (ops.query_by_metadata("tenant", "a", 1), [("t", "c", '{"a":1}', at)]),
+        (ops.list_with_metadata("tenant"), [("t", "c", None, at)]),
+        (ops.history("tenant", "t"), [("c", None, at, 10, None)]),
+        (ops.get_disk_usage("tenant"), [(1, 1, 1, 10, 5, 2)]),
+    ]
+    found = [(next(operation), finish(operation, [Result(rows=rows)])) for operation, rows in reads]
+    assert all(len(batch.statements) == 1 for batch, _ in found)
+    assert [value for _, value in found][:4] == [True, ["c"], ["t"], 3]
+    assert found[4][1]["created_at"].tzinfo is not None
+    assert found[5][1][0]["metadata"] == {"a": 1}
+    assert found[8][1]["total_bytes"] == 17
+
+
+def test_a_search_first_indexes_what_was_saved_since_and_commits_that() -> None:
+    operation = operations().search("tenant", "word")
+    batch = next(operation)
+    assert not batch.atomic
+    found = finish(operation, [Result(affected=3), Result(rows=[("t", "c", datetime(2026, 1, 1), 1.5, "a word")])])
+    assert found[0]["snippet"] == "a word"
+
+
+@pytest.mark.parametrize("refusal", [ReadOnlyServer("replica"), PrivilegeMissing("UPDATE")])
+def test_where_nothing_may_be_written_a_search_finds_what_is_indexed(refusal: Exception) -> None:
+    operation = operations().search("tenant", "word")
+    next(operation)
+    assert len(operation.throw(refusal).statements) == 1
+    found = finish(operation, [Result(rows=[("t", "c", datetime(2026, 1, 1), 1.5, "a word")])])
+    assert found[0]["checkpoint_id"] == "c"
+
+
+def test_a_save_succeeds_though_the_housekeeping_after_it_fails(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("locus_mysql.families.checkpoints.maintenance.its_turn", lambda one_in: True)
+    one_word = NewCheckpoint(lambda _: Encoded(encode({"a": 1})), lambda _: ("word", False), "c")
+    operation = operations().save("tenant", "t", one_word)
+    operation.send(answers(next(operation)))
+    with pytest.raises(StopIteration) as done:
+        operation.throw(Unavailable("gone"))
+    assert done.value.value == "c"
+    assert "housekeeping" in caplog.text
+
+
+def test_a_metadata_hit_that_only_shares_its_key_is_left_out() -> None:
+    operation = operations().query_by_metadata("tenant", "a", 1, 10)
+    next(operation)
+    at = datetime(2026, 1, 1)
+    found = finish(operation, [Result(rows=[("t", "x", '{"a":true}', at), ("t", "y", '{"a":1.0}', at)])])
+    assert [info["checkpoint_id"] for info in found] == ["y"]
+
+
+def test_an_empty_row_in_a_lineage_is_a_corrupt_checkpoint() -> None:
+    operation = operations().load("tenant", "t", "c")
+    next(operation)
+    with pytest.raises(CorruptCheckpoint):
+        operation.send(Results([Result(rows=[chain((1, b"x" * 16, b""))])], {}))
+
+
+def test_a_rewrite_gives_up_on_a_thread_that_is_always_written_to() -> None:
+    ops = operations()
+    batch = save(ops, {"a": 1}, 1, "c")
+    row = (1, _token(batch), _payload(batch), "c", 1, None, None, None, datetime(2026, 1, 1), 1)
+    operation = ops.rewrite_thread("tenant", "t", lambda _id, _text: new({"a": 2}))
+    next(operation)
+
+    def write_meanwhile() -> None:
+        while True:
+            operation.send(Results([Result(rows=[row])], {}))
+            operation.throw(Outdated("no lock"))
+
+    with pytest.raises(Unavailable, match="'t'"):
+        write_meanwhile()
+
+
+def test_a_store_checks_a_state_before_anything_is_asked() -> None:
+    store = StoreOperations(MySQLConfig())
+    with pytest.raises(InvalidInput, match="The state"):
+        next(store.save("t", {"a": (1,)}))

@@ -1,0 +1,131 @@
+"""Chains of parts: any history of values can be read back, from few parts, and is stored in little space."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from locus_mysql.families.graphs.chains import INLINE_BYTES, Inline, Stored, Value, line, store
+from locus_mysql.families.graphs.loading import Parts
+from locus_mysql.families.graphs.sealed import seal
+from locus_mysql.families.graphs.values import Body, Encoded
+
+
+class Shelf:
+    """Stores one value after the other."""
+
+    def __init__(self) -> None:
+        self.parts = Parts()
+        self.values: list[tuple[Encoded, Value]] = []
+        self.stored_bytes = 0
+        self.body: Body | None = None
+
+    def put(self, encoded: Encoded, *, body_at_hand: bool = True) -> Value:
+        before = self.values[-1][1] if self.values else None
+        new = store(encoded, before, self.body if body_at_hand else None, 5_000 + len(self.parts.sealed))
+        if new.chunk is not None:
+            self.parts.sealed[5_000 + len(self.parts.sealed)] = seal(new.chunk, "none")
+            self.stored_bytes += len(new.chunk)
+        self.body = new.body
+        self.values.append((encoded, new.value))
+        return new.value
+
+    def assert_sound(self) -> None:
+        for encoded, value in self.values:
+            assert self.parts.encoded(value) == encoded
+
+
+def as_json(value: Any) -> Encoded:
+    return Encoded("json", json.dumps(value).encode())
+
+
+CHANGES = st.lists(
+    st.one_of(
+        st.tuples(st.just("grow"), st.integers(1, 600)),
+        st.tuples(st.just("shrink"), st.integers(1, 3)),
+        st.tuples(st.just("replace last"), st.integers(1, 600)),
+        st.tuples(st.just("replace first"), st.integers(1, 600)),
+        st.tuples(st.just("again"), st.just(0)),
+        st.tuples(st.just("anew"), st.integers(1, 2000)),
+    ),
+    max_size=60,
+)
+
+
+@settings(deadline=None)
+@given(CHANGES, st.lists(st.booleans(), min_size=60, max_size=60))
+def test_any_history_of_a_list_can_be_read_back_at_each_step(
+    changes: list[tuple[str, int]], at_hand: list[bool]
+) -> None:
+    shelf = Shelf()
+    items: list[str] = []
+    for (change, size), has_body in zip(changes, at_hand, strict=False):
+        text = f"{len(shelf.values)}:" + "x" * size
+        match change:
+            case "grow":
+                items.append(text)
+            case "shrink":
+                del items[-size:]
+            case "replace last":
+                items[-1:] = [text]
+            case "replace first":
+                items[:1] = [text]
+            case "anew":
+                items = [text]
+        shelf.put(as_json(items), body_at_hand=has_body)
+    shelf.assert_sound()
+
+
+def test_a_list_that_grows_takes_few_parts_to_read_and_little_space() -> None:
+    shelf = Shelf()
+    items: list[str] = []
+    for turn in range(1_024):
+        items.append(f"{turn:05}" * 100)
+        shelf.put(as_json(items))
+    shelf.assert_sound()
+    whole_bytes = len(shelf.values[-1][0].data)
+    longest = max(len(value.chain) for _, value in shelf.values if isinstance(value, Stored))
+    assert longest <= 11
+    assert shelf.stored_bytes < 7 * whole_bytes
+
+
+def test_the_same_value_again_takes_no_part() -> None:
+    shelf = Shelf()
+    value = as_json(["x" * 1_000])
+    first = shelf.put(value)
+    assert shelf.put(value) == first
+    assert shelf.put(value, body_at_hand=False) == first
+    assert len(shelf.parts.sealed) == 1
+
+
+def test_what_another_kind_of_bytes_holds_is_never_continued() -> None:
+    shelf = Shelf()
+    shelf.put(Encoded("msgpack+aes", b"x" * 1_000))
+    value = shelf.put(Encoded("bytes", b"x" * 1_001))
+    assert isinstance(value, Stored)
+    assert len(value.chain) == 1
+
+
+def test_a_last_item_that_changes_each_time_does_not_make_the_others_be_stored_again() -> None:
+    shelf = Shelf()
+    shelf.put(as_json(["x" * 100_000, "first"]))
+    for turn in range(50):
+        shelf.put(as_json(["x" * 100_000, *(["y" * 500] * turn), f"last {turn}"]))
+    shelf.assert_sound()
+    assert shelf.stored_bytes < 500_000
+
+
+def test_small_values_stand_in_the_row() -> None:
+    assert isinstance(Shelf().put(Encoded("bytes", b"x" * INLINE_BYTES)), Inline)
+    assert isinstance(Shelf().put(Encoded("bytes", b"x" * (INLINE_BYTES + 1))), Stored)
+
+
+def test_a_line_clears_one_bit_after_the_other() -> None:
+    assert line(0) == [0]
+    assert line(11) == [0, 8, 10, 11]
+    for position in range(1, 2_000):
+        assert all(before == after & (after - 1) for before, after in pairwise(line(position)))

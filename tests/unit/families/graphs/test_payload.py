@@ -1,0 +1,127 @@
+"""Payloads: what is packed is what is unpacked, and damage is noticed."""
+
+from __future__ import annotations
+
+import struct
+import tracemalloc
+import zlib
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from locus_mysql.errors import CorruptCheckpoint
+from locus_mysql.families.graphs.chains import Inline, Link, Stored
+from locus_mysql.families.graphs.payload import Content, pack, resolved, unpack
+from locus_mysql.families.graphs.records import Held
+from locus_mysql.families.graphs.sealed import DICTIONARY, seal, unseal
+from locus_mysql.families.graphs.values import Encoded
+from locus_mysql.families.graphs.writes import pack_write, unpack_write
+
+COMPRESSIONS = st.sampled_from(["zlib", "none"])
+ENCODED = st.builds(Encoded, st.text(max_size=20), st.binary(max_size=300))
+LABELS = st.one_of(st.none(), st.text(max_size=40), st.integers(0, 2**70), st.floats(allow_nan=False))
+LINKS = st.builds(Link, st.integers(0, 2**53), st.integers(0, 2**40), st.integers(0, 2**40), st.integers(0, 2**32 - 1))
+VALUES = st.one_of(
+    st.builds(Inline, ENCODED),
+    st.lists(LINKS, min_size=1, max_size=9).flatmap(
+        lambda links: st.builds(
+            Stored,
+            st.text(max_size=10),
+            st.binary(max_size=5),
+            st.binary(max_size=1),
+            st.just(2 ** (len(links) - 1) - 1),  # a position whose line has this many parts
+            st.binary(min_size=16, max_size=16),
+            st.just(tuple(links)),
+        )
+    ),
+)
+
+
+@given(
+    st.text(max_size=9), ENCODED, st.dictionaries(st.text(max_size=30), st.builds(Held, LABELS, VALUES)), COMPRESSIONS
+)
+def test_what_is_packed_is_unpacked_in_the_same_order(
+    surface: str, head: Encoded, values: dict[str, Held], compression: Literal["zlib", "none"]
+) -> None:
+    found = unpack(pack(Content(surface, head, values), compression), 7)
+    assert (found.surface, found.head) == (surface, head)
+    assert list(found.values.items()) == list(resolved(values, 7).items())
+
+
+def test_a_row_s_own_parts_get_its_seq() -> None:
+    value = Stored("json", b"", b"]", 1, b"d" * 16, (Link(5 * 1024 + 3, 0, 10, 7), Link(1, 10, 20, 8)))
+    (held,) = resolved({"log": Held(None, value)}, 9).values()
+    assert isinstance(held.value, Stored)
+    assert held.value.chain == (Link(5 * 1024 + 3, 0, 10, 7), Link(9 * 1024 + 1, 10, 20, 8))
+
+
+@given(st.binary(max_size=50_000), COMPRESSIONS)
+def test_sealed_bytes_are_the_same_when_opened(content: bytes, compression: Literal["zlib", "none"]) -> None:
+    assert unseal(seal(content, compression)) == content
+
+
+@given(ENCODED, COMPRESSIONS)
+def test_a_write_is_the_same_when_read(value: Encoded, compression: Literal["zlib", "none"]) -> None:
+    assert unpack_write(pack_write(value, compression)) == value
+
+
+@given(st.binary(min_size=1, max_size=3_000), COMPRESSIONS, st.data())
+def test_a_changed_byte_is_noticed(content: bytes, compression: Literal["zlib", "none"], data: st.DataObject) -> None:
+    sealed = bytearray(seal(content, compression))
+    place = data.draw(st.integers(0, len(sealed) - 1))
+    sealed[place] ^= 1 << data.draw(st.integers(0, 7))
+    try:
+        found = unseal(bytes(sealed))
+    except CorruptCheckpoint:
+        return
+    assert found == content  # bits behind the end of a deflated stream mean nothing
+
+
+@pytest.mark.parametrize("stored", [b"", b"\x01", b"\x02\0\0\0\0", b"\x09\0\0\0\0abc", b"\x01\0\0\0\0abc"])
+def test_bytes_that_are_none_of_ours_are_refused(stored: bytes) -> None:
+    with pytest.raises(CorruptCheckpoint):
+        unseal(stored)
+
+
+def test_what_inflates_without_end_is_refused_at_a_bound() -> None:
+    compressor = zlib.compressobj(9, zlib.DEFLATED, -15)
+    deflated = b"".join(compressor.compress(bytes(2**24)) for _ in range(16)) + compressor.flush()
+    stored = b"\x02" + struct.pack(">I", zlib.crc32(bytes(2**28))) + deflated
+    tracemalloc.start()
+    try:
+        with pytest.raises(CorruptCheckpoint, match="of its size"):
+            unseal(stored)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 500_000
+
+
+@pytest.mark.parametrize("size", [0, 127, 32_768])
+def test_what_is_never_compressed_is_refused_compressed(size: int) -> None:
+    compressor = zlib.compressobj(9, zlib.DEFLATED, -15, zdict=DICTIONARY)
+    content = b"x" * size
+    deflated = compressor.compress(content) + compressor.flush()
+    with pytest.raises(CorruptCheckpoint, match="of its size"):
+        unseal(b"\x02" + struct.pack(">I", zlib.crc32(content)) + deflated)
+
+
+@pytest.mark.parametrize("size", [128, 32_767])
+def test_all_that_is_compressed_is_read_but_with_nothing_behind_it(size: int) -> None:
+    sealed = seal(b"x" * size, "zlib")
+    assert sealed[:1] == b"\x02"
+    assert unseal(sealed) == b"x" * size
+    for changed in (sealed[:-1], sealed + b"x"):
+        with pytest.raises(CorruptCheckpoint, match="cut short, or too many"):
+            unseal(changed)
+
+
+def test_a_payload_cut_short_is_refused() -> None:
+    whole = unseal(
+        pack(Content("json", Encoded("json", b"{}"), {"a": Held(None, Inline(Encoded("json", b"1")))}), "none")
+    )
+    for end in range(len(whole)):
+        with pytest.raises(CorruptCheckpoint):
+            unpack(seal(whole[:end], "none"), 1)

@@ -1,0 +1,83 @@
+"""Values as bytes: what is set apart so that a grown list begins with the list before."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from itertools import takewhile
+
+import ormsgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from locus_mysql.families.graphs.values import Body, Encoded, frame
+
+
+@pytest.mark.parametrize("length", [0, 1, 14, 15, 16, 255, 256, 65_534, 65_535, 65_536])
+def test_a_list_in_msgpack_that_grew_begins_with_the_one_before_whatever_header_it_takes(length: int) -> None:
+    before = frame(Encoded("msgpack", ormsgpack.packb([7] * length)))
+    after = frame(Encoded("msgpack", ormsgpack.packb([7] * (length + 1))))
+    assert after.body == before.body + b"\x07"
+
+
+@pytest.mark.parametrize("length", [0, 1, 15, 16, 31, 32, 255, 256, 65_535, 65_536])
+def test_texts_bytes_and_dicts_in_msgpack_that_grew_begin_with_those_before(length: int) -> None:
+    for small, large in (
+        ("x" * length, "x" * (length + 1)),
+        (b"x" * length, b"x" * (length + 1)),
+        ({str(i): i for i in range(length)}, {str(i): i for i in range(length + 1)}),
+    ):
+        before, after = (frame(Encoded("msgpack", ormsgpack.packb(value))) for value in (small, large))
+        assert after.body.startswith(before.body)
+
+
+@pytest.mark.parametrize(("small", "large"), [([1], [1, 2]), ({"a": 1}, {"a": 1, "b": 2}), ("a", "ab"), ([1], [12])])
+def test_json_that_grew_begins_with_the_one_before(small: object, large: object) -> None:
+    before, after = (frame(Encoded("json", json.dumps(value).encode())) for value in (small, large))
+    assert after.body.startswith(before.body)
+
+
+@given(st.sampled_from(["msgpack", "json", "msgpack+aes", "null", "bytes", "other"]), st.binary(max_size=50))
+def test_whatever_the_bytes_are_the_pieces_together_are_the_value(kind: str, data: bytes) -> None:
+    assert b"".join(frame(Encoded(kind, data))) == data
+
+
+def test_encrypted_bytes_are_taken_as_they_are() -> None:
+    assert frame(Encoded("msgpack+aes", b"\x91\x01")).front == b""
+
+
+@given(st.binary(max_size=200), st.binary(max_size=200), st.binary(max_size=20))
+def test_a_digest_is_the_same_however_the_body_came_about(first: bytes, added: bytes, other: bytes) -> None:
+    before = Body(first)
+    before.prepare()
+    for data in (first + added, other + added, other):
+        assert Body(data, before).digest == Body(data).digest == hashlib.sha256(data).digest()[:16]
+
+
+PIECES = st.lists(st.binary(max_size=40), max_size=6)
+
+
+@given(PIECES, PIECES, PIECES, st.booleans())
+def test_bodies_of_pieces_are_compared_cut_and_hashed_as_their_bytes_are(
+    common: list[bytes], mine: list[bytes], theirs: list[bytes], hashed: bool
+) -> None:
+    before = Body(tuple(common + theirs))
+    if hashed:
+        before.prepare()
+    for data in (tuple(common + mine), (b"".join(common + mine),)):
+        body, whole = Body(data, before), b"".join(data)
+        assert (body.data, body.length) == (whole, len(whole))
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(whole, before.data, strict=False))
+        assert body.shared == len(list(same))
+        assert body.digest == hashlib.sha256(whole).digest()[:16]
+        for start in range(0, len(whole) + 1, 3):
+            for end in (*range(start, len(whole) + 1, 7), len(whole)):
+                assert body.cut(start, end) == whole[start:end]
+
+
+def test_a_body_begins_with_what_has_the_digest_of_its_beginning() -> None:
+    digest = Body(b"abc").digest
+    assert Body(b"abcdef").begins_with(3, digest)
+    assert not Body(b"abxdef").begins_with(3, digest)
+    assert not Body(b"ab").begins_with(3, digest)

@@ -1,0 +1,157 @@
+"""One order of embeddings: by score to the last bit, then by path and key, whatever computes it."""
+
+from __future__ import annotations
+
+import math
+from itertools import islice
+from typing import Any
+
+import numpy
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from locus_mysql.families.memories.vectors import coding, scoring, table
+from locus_mysql.families.memories.vectors.coding import encode_vector, floats_of
+from locus_mysql.families.memories.vectors.scoring import METRICS, Query
+from locus_mysql.families.memories.vectors.table import CodeTable, VectorKey
+
+MODULES = (coding, scoring, table)
+
+
+@pytest.fixture(params=[True, False], ids=["numpy", "plain"])
+def arithmetic(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    if not request.param:
+        for module in MODULES:
+            monkeypatch.setattr(module, "np", None)
+    return bool(request.param)
+
+
+def key_of(number: int) -> VectorKey:
+    return (b"n\0", b"%05d" % number, 0)
+
+
+def filled(stored: list[Any], *, known: bool = False) -> CodeTable:
+    codes = CodeTable(len(stored[0]))
+    coded = [encode_vector(values, None) for values in stored]
+    codes.fill([(key_of(number), one.code) for number, one in enumerate(coded)])
+    if known and codes.could_keep_embeddings:
+        codes.keep_embeddings()
+        for number, one in enumerate(coded):
+            codes.know(key_of(number), one.embedding)
+    return codes
+
+
+def found(codes: CodeTable, query: Query, raw: list[bytes], wanted: int) -> list[tuple[float, bytes]]:
+    """The best as a search finds them: candidates are compared until none can be among the best."""
+    best: list[tuple[float, bytes]] = []
+    candidates = codes.best(query)
+    while some := list(islice(candidates, max(10, wanted))):
+        names = [name for (_, name, _), _, _ in some]
+        best += [
+            (-score, name) for name, score in zip(names, query.scores([raw[int(name)] for name in names]), strict=True)
+        ]
+        best.sort()
+        if len(best) >= wanted and -best[wanted - 1][0] > some[-1].bound:
+            break
+    return best[:wanted]
+
+
+def raw_of(stored: list[Any]) -> list[bytes]:
+    return [encode_vector(values, None).embedding for values in stored]
+
+
+def searched_over_all(query: Query, raw: list[bytes], wanted: int) -> list[tuple[float, bytes]]:
+    scores = query.scores(raw)
+    return sorted((-score, key_of(number)[1]) for number, score in enumerate(scores))[:wanted]
+
+
+@pytest.mark.usefixtures("arithmetic")
+@pytest.mark.parametrize("known", [False, True], ids=["codes", "embeddings"])
+def test_each_of_equal_embeddings_is_a_candidate_once(known: bool) -> None:
+    codes = filled([[1.0, 2.0, 3.0]] * 1_500, known=known)
+    ranked = [one.key for one in codes.best(Query(floats_of([1, 2, 3], 3), "cosine"))]
+    assert sorted(ranked) == [key_of(number) for number in range(1_500)]
+
+
+@pytest.mark.usefixtures("arithmetic")
+@pytest.mark.parametrize("known", [False, True], ids=["codes", "embeddings"])
+def test_each_of_four_tight_clusters_is_found_by_its_own_embedding(known: bool) -> None:
+    random = numpy.random.default_rng(3)
+    centres = random.standard_normal((4, 8))
+    stored = [(centres[number % 4] + 1e-4 * random.standard_normal(8)).tolist() for number in range(600)]
+    codes, raw = filled(stored, known=known), raw_of(stored)
+    for number, values in enumerate(stored):
+        ((_, name),) = found(codes, Query(floats_of(values, 8), "cosine"), raw, 1)
+        assert int(name) == number
+
+
+def test_of_a_thousand_searches_among_near_duplicates_none_is_wrong() -> None:
+    random = numpy.random.default_rng(5)
+    centres = random.standard_normal((40, 384))
+    noise = random.choice([0.0, 1e-7, 1e-3], size=(2_000, 1)) * random.standard_normal((2_000, 384))
+    stored = (centres[numpy.arange(2_000) % 40] + noise).astype("<f4")
+    codes, raw = filled(list(stored)), [row.tobytes() for row in stored]
+    wrong = 0
+    for number in range(1_000):
+        query = Query(floats_of(stored[number], 384), "cosine")
+        cluster = range(number % 40, 2_000, 40)  # the others are far away
+        scores = query.scores([raw[row] for row in cluster])
+        expected = sorted((-score, b"%05d" % row) for score, row in zip(scores, cluster, strict=True))[:10]
+        wrong += found(codes, query, raw, 10) != expected
+    assert wrong == 0
+
+
+numbers = st.sampled_from([0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1.0000001, 0.1, 3e-20, -7e18])
+tied = st.lists(st.lists(numbers, min_size=3, max_size=3).filter(any), min_size=1, max_size=8)
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["codes", "embeddings"])
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.usefixtures("arithmetic")
+def test_the_best_are_those_of_a_search_over_all(metric: Any, known: bool) -> None:
+    @given(tied, st.lists(st.integers(0, 7), min_size=1, max_size=90), st.integers(0, 7), st.integers(1, 100))
+    @example([[1.0, 0.0, 0.0]], [0] * 130, 0, 130)
+    def check(pool: list[list[float]], copies: list[int], asked: int, wanted: int) -> None:
+        stored = [pool[copy % len(pool)] for copy in copies]
+        query = Query(floats_of(pool[asked % len(pool)], 3), metric)
+        raw = raw_of(stored)
+        assert found(filled(stored, known=known), query, raw, wanted) == searched_over_all(query, raw, wanted)
+
+    check()
+
+
+floats = st.floats(-(2.0**66), 2.0**66, width=32, allow_subnormal=True)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_score_is_the_same_to_the_last_bit_however_it_is_computed(
+    metric: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @given(
+        st.integers(1, 40).flatmap(
+            lambda dims: st.lists(st.lists(floats, min_size=dims, max_size=dims).filter(any), min_size=2, max_size=9)
+        )
+    )
+    def check(vectors: list[list[float]]) -> None:
+        stored = [encode_vector(values, None).embedding for values in vectors]
+        together = Query(floats_of(vectors[0], None), metric).scores(stored)
+        assert together == [Query(floats_of(vectors[0], None), metric).scores([one])[0] for one in stored]
+        with monkeypatch.context() as plain:
+            for module in MODULES:
+                plain.setattr(module, "np", None)
+            assert together == Query(floats_of(vectors[0], None), metric).scores(stored)
+        if metric == "cosine":
+            assert together[0] == 1.0
+
+    check()
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3, 383, 384, 1_536, 16_383])
+def test_scores_are_those_of_exact_sums_but_for_a_few_roundings(dims: int) -> None:
+    random = numpy.random.default_rng(dims)
+    one, other = (random.standard_normal(dims).astype("<f4") for _ in range(2))
+    square, another = (math.fsum(float(x) * float(x) for x in values) for values in (one, other))
+    product = math.fsum(float(x) * float(y) for x, y in zip(one, other, strict=True))
+    (cosine,) = Query(floats_of(one, dims), "cosine").scores([other.tobytes()])
+    assert cosine == pytest.approx(product / math.sqrt(square * another), rel=1e-12, abs=1e-15)

@@ -1,0 +1,96 @@
+"""What callers pass is checked before anything is sent."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from locus_mysql.errors import InvalidInput
+from locus_mysql.runtime.arguments import (
+    METADATA_LIMIT_BYTES,
+    check_checkpoint_id,
+    check_limit,
+    check_tenant,
+    check_text,
+    check_thread_id,
+    encode_metadata,
+)
+from locus_mysql.runtime.metadata_index import index_keys
+
+
+@pytest.mark.parametrize(("check", "limit"), [(check_thread_id, 512), (check_checkpoint_id, 128), (check_tenant, 128)])
+class TestIds:
+    def test_any_text_up_to_the_limit_is_one(self, check: Any, limit: int) -> None:
+        for good in ("a", " ", "😀" * limit, "a/b:c'\"`%_\\", "\x01", "\u200b"):
+            assert check(good) == good
+
+    def test_others_are_refused_with_the_limit(self, check: Any, limit: int) -> None:
+        with pytest.raises(InvalidInput, match=str(limit)):
+            check("x" * (limit + 1))
+        with pytest.raises(InvalidInput, match="empty"):
+            check("")
+        with pytest.raises(InvalidInput, match="NUL"):
+            check("a\0")
+        with pytest.raises(InvalidInput, match="surrogate"):
+            check("\udc00")
+        for bad in (None, 1, b"a", ["a"], True):
+            with pytest.raises(InvalidInput, match="must be text"):
+                check(bad)
+
+
+def test_a_long_id_is_not_repeated_in_the_error() -> None:
+    with pytest.raises(InvalidInput, match="600 characters") as caught:
+        check_thread_id("secret" * 100)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("bad", [-1, 2**31 + 1, 1.0, "1", None, True])
+def test_limits_are_whole_numbers_in_range(bad: Any) -> None:
+    with pytest.raises(InvalidInput, match="whole number"):
+        check_limit(bad)
+    assert [check_limit(good) for good in (0, 1, 2**31)] == [0, 1, 2**31]
+
+
+def test_text_is_text_that_utf_8_can_hold() -> None:
+    assert check_text("", "Query") == ""
+    for bad in (None, 1, b"x", "\ud800"):
+        with pytest.raises(InvalidInput, match="Query"):
+            check_text(bad, "Query")
+
+
+class TestMetadata:
+    def test_none_and_nothing_are_none(self) -> None:
+        assert encode_metadata(None) == (None, None)
+        assert encode_metadata({}) == (None, None)
+
+    def test_the_text_keeps_order_and_has_keys(self) -> None:
+        text, keys = encode_metadata({"b": 1, "a": ["ä"]})
+        assert text == '{"b":1,"a":["ä"]}'
+        assert json.loads(keys or "") == index_keys({"a": ["ä"], "b": 1})
+
+    def test_the_limit_is_in_bytes(self) -> None:
+        frame = len('{"a":""}')
+        assert encode_metadata({"a": "x" * (METADATA_LIMIT_BYTES - frame)})[0]
+        with pytest.raises(InvalidInput, match=str(METADATA_LIMIT_BYTES + 1)):
+            encode_metadata({"a": "x" * (METADATA_LIMIT_BYTES - frame + 1)})
+        with pytest.raises(InvalidInput, match="limit"):
+            encode_metadata({"a": "ä" * (METADATA_LIMIT_BYTES // 2)})
+
+    @pytest.mark.parametrize("bad", [float("nan"), float("inf"), [float("-inf")], {"x": float("nan")}])
+    def test_numbers_that_json_does_not_know_are_refused(self, bad: Any) -> None:
+        with pytest.raises(InvalidInput, match="NaN or an infinity"):
+            encode_metadata({"a": bad})
+
+    def test_a_lone_surrogate_is_kept(self) -> None:
+        text, _ = encode_metadata({"a": "\ud800"})
+        assert (text or "").isascii()
+        assert json.loads(text or "") == {"a": "\ud800"}
+
+    def test_an_integer_of_five_thousand_digits_is_kept_or_refused(self) -> None:
+        try:
+            text, _ = encode_metadata({"a": 10**5_000})
+        except InvalidInput:
+            return
+        assert json.loads(text or "") == {"a": 10**5_000}
