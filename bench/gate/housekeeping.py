@@ -13,7 +13,7 @@ def no_luck(operations: ModuleType) -> Iterator[None]:
     """Have no write do housekeeping, unless every one does.
 
     Args:
-        operations: The module whose writes ask `its_turn`.
+        operations: The module whose writes ask `one_in`.
     """
     with patch.object(operations, "one_in", lambda one_in: one_in == 1):
         yield

@@ -162,9 +162,9 @@ def test_the_table_of_errors_is_all_that_can_be_raised() -> None:
     table = rows(section("Errors", "docs/errors.md"))
     assert {code(name) for name, *_ in table} == raised - groups
     order = [getattr(errors, code(name)) for name, *_ in table]
-    assert [issubclass(error, errors.UsageError) for error in order] == [True] * 9 + [False] * (len(order) - 9)
-    assert [issubclass(error, errors.SetupError) for error in order[9:18]] == [True] * 9
-    assert not any(issubclass(error, errors.SetupError) for error in order[18:])
+    assert [issubclass(error, errors.UsageError) for error in order] == [True] * 10 + [False] * (len(order) - 10)
+    assert [issubclass(error, errors.SetupError) for error in order[10:19]] == [True] * 9
+    assert not any(issubclass(error, errors.SetupError) for error in order[19:])
 
 
 def test_the_extras_are_those_of_the_package() -> None:

@@ -14,7 +14,7 @@ from locus_mysql.runtime.recent import Recent
 from locus_mysql.runtime.spans import MAKING
 from locus_mysql.engine.asynchronous import AsyncEngine
 from locus_mysql.engine.counters import Counters
-from locus_mysql.engine.gtid_tracker import REGISTER, Seen
+from locus_mysql.engine.gtid_tracker import REGISTER, GtidTracker
 from locus_mysql.engine.synchronous import SyncEngine
 from locus_mysql.integrations.locus.run_position import Lines
 from locus_mysql.integrations.memu.ranking import PoolCache
@@ -23,7 +23,7 @@ from locus_mysql.families.memories.vectors.cache import VectorCache
 config = MySQLConfig(host="a", driver="pymysql")
 what = {
     Counters(): "_lock",
-    Seen(): "_lock",
+    GtidTracker(): "_lock",
     REGISTER: "_lock",
     ThreadMemory(1): "_lock",
     Turns(): "_guard",

@@ -60,7 +60,7 @@ def stored(encoded: Encoded) -> Inline | Stored:
         return Inline(encoded)
     front, body, back = frame(encoded)
     digest = hashlib.sha256(body).digest()[:16]
-    return Stored(encoded.kind, front, back, 0, digest, (Link(1, 0, len(body)),))
+    return Stored(encoded.kind, front, back, 0, digest, (Link(1, 0, len(body), 0),))
 
 
 def row(place: int) -> CheckpointRow:

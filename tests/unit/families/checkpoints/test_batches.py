@@ -837,7 +837,7 @@ def test_without_a_limit_so_many_are_given() -> None:
         next(ops.list_with_metadata("tenant")).statements[0].params[1:],
         next(ops.history(*KEY)).statements[0].params[2:],
     ]
-    assert limits == [("*", 100, 0), (10,), (100, 0), (100, 0), (100,), (100,)]
+    assert limits == [("*", 100, 0), (10,), (100, None), (100, None), (100,), (100,)]
 
 
 # Cleaning.
@@ -1257,7 +1257,7 @@ def test_the_names_are_those_of_statements() -> None:
         "threads": "take_seq take_seq_of_live take_seq_if_unchanged lock lock_any lock_idle lock_unchanged guard drop",
         "checkpoints": "insert_whole insert_whole_after_newest insert_after insert_next unname unname_for unname_older"
         " retire_unnamed delete_all",
-        "settled": "settle settle_either settle_named settle_older settle_rows settle_deleted find find_either",
+        "ledger": "settle settle_either settle_named settle_older settle_rows settle_deleted find find_either",
         "turns": "fence newest_has_id newest_has_token whose acquire renew release keep_lease keep_lease_if_empty",
         "maintenance": "sweep copy_thread expired threads_before unname_before count_named read_thread put_row",
     }.items():

@@ -303,7 +303,7 @@ def test_where_nothing_may_be_written_a_search_finds_what_is_indexed(refusal: Ex
 def test_a_save_succeeds_though_the_housekeeping_after_it_fails(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("locus_mysql.families.checkpoints.maintenance.its_turn", lambda one_in: True)
+    monkeypatch.setattr("locus_mysql.families.checkpoints.maintenance.one_in", lambda count: True)
     one_word = NewCheckpoint(lambda _: Encoded(encode({"a": 1})), lambda _: ("word", False), "c")
     operation = operations().save("tenant", "t", one_word)
     operation.send(answers(next(operation)))

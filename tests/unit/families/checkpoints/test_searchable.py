@@ -9,6 +9,7 @@ from locus_mysql.families.checkpoints.searchable import (
     CHARACTERS_PER_TEXT,
     SHARED_TEXT_END,
     snippet,
+    snippet_words,
     strings,
     text_of_plain,
 )
@@ -67,7 +68,7 @@ def test_strings_of_deep_values_need_no_recursion() -> None:
 class TestSnippet:
     def test_it_stands_around_the_first_word_found(self) -> None:
         text = "start " + "x " * 200 + "the Apple pie " + "y " * 200
-        found = snippet(text, "apple")
+        found = snippet(text, snippet_words("apple"))
         assert "the Apple pie" in found
         assert found.startswith("…")
         assert found.endswith("…")
@@ -75,15 +76,15 @@ class TestSnippet:
 
     def test_of_several_words_the_first_in_the_text_counts_and_one_that_is_not_there_does_not(self) -> None:
         text = "first " + "x " * 200 + "second"
-        assert snippet(text, "second first").startswith("first")
-        assert snippet(text, "missing second").endswith("second")
+        assert snippet(text, snippet_words("second first")).startswith("first")
+        assert snippet(text, snippet_words("missing second")).endswith("second")
 
     def test_without_a_match_it_is_the_beginning(self) -> None:
-        assert snippet("a short text", "nothing") == "a short text"
+        assert snippet("a short text", snippet_words("nothing")) == "a short text"
 
     def test_it_shows_neither_the_separator_nor_line_breaks(self) -> None:
-        assert snippet(f"one\ntwo{SHARED_TEXT_END}three", "two") == "one two three"
+        assert snippet(f"one\ntwo{SHARED_TEXT_END}three", snippet_words("two")) == "one two three"
 
     def test_it_copes_with_empty_texts_and_queries(self) -> None:
-        assert snippet("", "a") == ""
-        assert snippet("abc", "") == "abc"
+        assert snippet("", snippet_words("a")) == ""
+        assert snippet("abc", snippet_words("")) == "abc"
