@@ -88,7 +88,7 @@ HIDE_CALLS = """
 UPDATE {versions} v
   JOIN {versions} r ON r.tenant = v.tenant AND r.thread_id = v.thread_id AND r.hidden > 0
                    AND r.version_key = UNHEX(LEFT(SHA2(CONCAT(CAST('0:' AS BINARY), CAST(JSON_UNQUOTE(JSON_EXTRACT(
-                         IF(JSON_VALID(v.metadata), v.metadata, JSON_OBJECT()), '$.parents.""')) AS BINARY)), 256), 32))
+                         IF(JSON_VALID(v.metadata), v.metadata, NULL), '$.parents.""')) AS BINARY)), 256), 32))
    SET v.hidden = 1
  WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0 AND LOCATE(':', v.ns) > 0
 """
