@@ -8,7 +8,7 @@ from ..schema import Schema, Table
 FAMILY = "versions"
 
 #: Written into the tables' comments. Raised when a change of layout needs a migration.
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 
 # One row per thread. epoch is random, and another one after anything of the thread was removed or the thread was made
 # anew: parts that were there under an epoch are there as long as it lasts. updated_at is the time of the last save that

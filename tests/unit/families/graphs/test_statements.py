@@ -93,7 +93,7 @@ class TestEach:
 def test_tables_are_made_only_if_missing_and_carry_their_version() -> None:
     for statement in VersionDialect("p_").schema.create():
         assert statement.sql.startswith("CREATE TABLE IF NOT EXISTS `p_version")
-        assert "COMMENT='locus-mysql layout 1, versions'" in statement.sql
+        assert "COMMENT='locus-mysql layout 2, versions'" in statement.sql
         assert "COLLATE=utf8mb4_0900_bin" in statement.sql
         assert ("AUTO_INCREMENT" in statement.sql) == ("KEY drawn (seq)" in statement.sql)
         (primary,) = re.findall(r"PRIMARY KEY \((.*?)\)", statement.sql)
