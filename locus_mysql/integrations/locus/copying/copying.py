@@ -114,12 +114,12 @@ class ThreadCopy:
 
     async def _changed(self) -> int:
         """How many threads came to the source or went; 1 if none did, but it has more or fewer checkpoints."""
+        if self.report.failed or not isinstance(self._source, CountsCheckpoints):
+            return 0
         async with aclosing(self._threads()) as threads:
             now = {thread_id async for thread_id in threads}
         if changed := len(now ^ self._seen.keys()):
             return changed
-        if self.report.failed or not isinstance(self._source, CountsCheckpoints):
-            return 0
         return int(await self._source.count_checkpoints(self._pattern) != sum(self._seen.values()))
 
     async def _threads(self) -> AsyncGenerator[str, None]:
