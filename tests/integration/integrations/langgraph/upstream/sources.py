@@ -56,7 +56,7 @@ def fetch(suite: Suite) -> Path:
             (archive,) = Path(folder).glob("*.tar.gz")
             with tarfile.open(archive) as opened:
                 opened.extractall(folder, filter="data")
-            (Path(folder) / suite.folder.name.replace("langgraph-", "langgraph_")).rename(suite.folder)
+            (Path(folder) / suite.folder.name).rename(suite.folder)
     return suite.folder
 
 
