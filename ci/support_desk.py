@@ -149,15 +149,15 @@ async def fill(database: Database, tenant: str = "default") -> AsyncIterator[tup
     kept = 0
     fork = ""
     for messages, step in ((BEGINNING + REPLACED, "a"), (BEGINNING + REFUNDED, "b")):
-        if fork:
-            await agents.load_text(THREAD, fork)  # what is saved next goes on from there
+        parent = fork or None  # the second line goes on from there
         for at in turns_of(messages):
             if step == "b" and at <= len(BEGINNING):
                 continue
             kept += 1
             sure = min(0.97, 0.42 + 0.05 * kept) if step == "a" else 0.6 + 0.02 * (at - len(BEGINNING))
             state = state_after(messages[:at], round(sure, 2))
-            new = agents.prepared(state, f"01HZX9{step.upper()}{kept:02d}K3", metadata)
+            new = agents.prepared(state, f"01HZX9{step.upper()}{kept:02d}K3", metadata, parent)
+            parent = None
             saved = await agents.save_once(THREAD, new)
             fork = saved if at == len(BEGINNING) else fork
             yield THREAD, saved

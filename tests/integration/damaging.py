@@ -60,7 +60,9 @@ def damages(run_sql: RunSQL, database: str, table: str) -> Iterator[Damage]:
     ]
     key = [one[4] for one in run_sql(f"SHOW INDEX FROM {place} WHERE Key_name = 'PRIMARY'")]
     names = ", ".join(f"`{column.name}`" for column in columns)
-    rows = run_sql(f"SELECT {names} FROM {place} ORDER BY {', '.join(key)}")
+    # Tokens of calls are of no tenant.
+    of_tenants = "WHERE tenant <> '' " if any(column.name == "tenant" for column in columns) else ""
+    rows = run_sql(f"SELECT {names} FROM {place} {of_tenants}ORDER BY {', '.join(key)}")
     by_name = [dict(zip((column.name for column in columns), row, strict=True)) for row in rows]
     for column in columns:
         for number, row in enumerate(by_name[:MOST_ROWS]):

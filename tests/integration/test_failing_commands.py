@@ -17,8 +17,6 @@ PASSWORD = "S3cret:pass/word%@"
 
 #: The arguments with which each command asks a server; FILE is a file that can be read. None: it asks none.
 ARGUMENTS: dict[str, tuple[str, ...] | None] = {
-    "demo": ("graphs",),
-    "server": None,
     "serve": ("--port", "0"),
     "token": None,
     "schema": None,
@@ -27,7 +25,6 @@ ARGUMENTS: dict[str, tuple[str, ...] | None] = {
     "import-locus": (),
     "import-langgraph": (),
     "import-langgraph-store": (),
-    "import-memu": (),
     "export": ("FILE.out",),
     "import": ("FILE",),
     "memory": ("export", "FILE.out"),

@@ -330,11 +330,14 @@ class NearestOperations:
 @decodes_rows
 def _coded(rows: Iterable[Row]) -> list[tuple[VectorKey, bytes]]:
     """Keys and codes, but for codes that somebody took away by hand."""
-    return [
+    coded = [
         ((cast(bytes, path), cast(bytes, key), cast(int, place)), cast(bytes, code))
         for path, key, place, code, _ in rows
         if code is not None
     ]
+    if not all(isinstance(code, bytes) for _, code in coded):
+        raise TypeError("a code is not bytes")
+    return coded
 
 
 def _loaded(rows: Sequence[Row]) -> tuple[list[tuple[VectorKey, bytes]], dict[bytes, tuple[int, bytes]]]:

@@ -74,11 +74,10 @@ def test_without_locus_what_needs_it_names_the_extra(wheel: Path, make_environme
         f"locus_mysql.{name} needs the Locus SDK, which is not installed. Run pip install 'locus-mysql[locus]'."
         for name in OF_LOCUS
     ], told.stderr
-    for command, remedy in (("demo", "ci/demo"), ("import-locus", "pip install 'locus-mysql[locus]'")):
-        done = environment.run("-m", "locus_mysql", command, "--dsn", "mysql://root@127.0.0.1:1/app")
-        assert done.returncode == 1
-        assert remedy in done.stderr
-        assert done.stderr.count("\n") == 1
+    done = environment.run("-m", "locus_mysql", "import-locus", "--dsn", "mysql://root@127.0.0.1:1/app")
+    assert done.returncode == 1
+    assert "pip install 'locus-mysql[locus]'" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("stranger", ["locus.py", "locus/__init__.py"])

@@ -109,6 +109,8 @@ def test_no_damage_to_a_column_gives_another_value(
         saved = Saved(saver)
         refused = {}
         for damage in damages(run_sql, database, f"locus_{table}"):
+            if damage.column == "unlinked":  # the mark of a removal, as hidden is: it hides the parent
+                continue
             refused.setdefault(damage.column, []).append(saved.check(reader, damage))
             saved.check(saver, damage)
         assert saved.check(reader, Damage("", "", "none", 0)) == 0
@@ -220,6 +222,8 @@ def test_no_damage_to_a_column_gives_a_graph_another_checkpoint(
         history = saver.get_delta_channel_history(config=configs[-1], channels=["b", "a"])
         refused = 0
         for damage in damages(run_sql, database, f"locus_{table}"):
+            if damage.column == "unlinked":  # the mark of a removal, as hidden is: it hides the parent
+                continue
             if damage.hides:
                 continue
             for one in configs:

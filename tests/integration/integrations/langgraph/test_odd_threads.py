@@ -73,7 +73,7 @@ async def test_odd_metadata_comes_back_and_breaks_no_filtered_list(
     await saver.aput(config_of("after"), checkpoint({}), {"step": 1, "kind": "plain"}, {})
     for name, value in ODD_METADATA.items():
         found = (await saver.aget_tuple(config_of(name))).metadata["odd"]
-        replaced = {"tuple": [1, [2, 3]], "surrogate": "?"}  # the latter by LangGraph's serialiser
+        replaced = {"tuple": [1, [2, 3]], "surrogate": ["?"]}  # the latter by LangGraph's serialiser
         assert repr(found) == repr(replaced.get(name, value)), name
     plain = await listed(saver, None, filter={"kind": "plain"})
     assert [found.config["configurable"]["thread_id"] for found in plain] == ["after", "before"]
