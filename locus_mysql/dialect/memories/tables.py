@@ -7,7 +7,7 @@ from typing import Literal
 from ..schema import NeededIndex, Schema, Table
 
 #: Raised when a change of layout needs a migration.
-LAYOUT_VERSION = 2
+LAYOUT_VERSION = 3
 
 #: The roles of the tables, in the order in which they are made.
 ROLES = ("scopes", "items", "vectors", "codes", "signs", "settled")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..schema import Schema, Table
 
 #: Raised when a change of layout needs a migration.
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 
 #: The roles of the tables, in the order in which they are made.
 ROLES = ("sessions", "entries", "checkpoints", "history", "settled")
