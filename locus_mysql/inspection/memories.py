@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, cast
 
 from ..config import MySQLConfig
@@ -28,7 +29,7 @@ from .cursors import from_cursor, to_cursor
 from .msgpack import told_bytes
 from .records import ItemHit, ItemRow, ItemView, NamespaceRow, Page
 from .sources import PAGE_LIMIT
-from .to_json import finite, metadata_of
+from .to_json import DAMAGED, finite, metadata_of
 
 
 class Memories:
@@ -86,11 +87,14 @@ class Memories:
         (found,) = yield Batch.of(self._sql.inspection.item(self._tenant, path_of(namespace), encoded_key(key)))
         if not found.rows:
             return None
-        value, metadata, embeddings, dims = found.rows[0][8:]
+        value, metadata, embeddings, dims = found.rows[0][9:]
+        sound = bool(found.rows[0][8])
         known, damage = metadata_of(metadata)
+        if damage is None and not sound:
+            known = {"damaged": "The item's checksum is wrong."}
         return ItemView(
             item=_item(found.rows[0]),
-            value=_value(str(value)),
+            value=_value(str(value), sound=sound),
             metadata=known if damage is None else {"damaged": damage},
             embeddings=int(cast(int, embeddings)),
             dims=None if dims is None else int(cast(int, dims)),
@@ -124,7 +128,7 @@ class Memories:
             return []
         where = Range(path_of(prefix, empty=True, what="Namespace prefix"))
         (found,) = yield Batch.query(self._sql.inspection.pending(self._tenant, where, parts, limit))
-        return list(readable(hit_of, found.rows))
+        return list(readable(partial(hit_of, self._tenant), found.rows))
 
 
 def _hits(hits: Sequence[MemoryHit]) -> list[ItemHit]:
@@ -147,11 +151,11 @@ def _row(item: MemoryItem) -> ItemRow:
 
 
 def _item(row: Row) -> ItemRow:
-    path, key, preview, size_bytes, version, created_at, updated_at, expires_at = row[:8]
+    path, key, preview, size_bytes, version, created_at, updated_at, expires_at, sound = row[:9]
     return ItemRow(
         namespace=_labels(path),
         key=cast(bytes, key).decode("utf-8", "replace"),
-        preview=str(preview),
+        preview=str(preview) if sound else DAMAGED,
         size_bytes=int(cast(int, size_bytes)),
         version=int(cast(int, version)),
         created_at=aware(created_at),
@@ -165,11 +169,12 @@ def _labels(path: object) -> tuple[str, ...]:
     return tuple(label.decode("utf-8", "replace") for label in cast(bytes, path).split(b"\0")[:-1])
 
 
-def _value(text: str) -> Any:
+def _value(text: str, *, sound: bool) -> Any:
     try:
-        return finite(json.loads(text))
+        value = finite(json.loads(text))
     except (ValueError, RecursionError):
         return told_bytes("damaged JSON", len(text.encode("utf-8", "replace")))
+    return value if sound else DAMAGED
 
 
 def _cursor(place: object) -> str:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from ..config import MySQLConfig
 from ..dialect.working.dialect import WorkingDialect
+from ..dialect.working.entries import entry_checksum
 from ..dialect.working.template import NOTE, TASK, VARIABLE, SessionKey
 from ..drivers.interface import Row
 from ..engine.operation import Batch, Operation
@@ -18,7 +19,7 @@ from .cursors import from_cursor, to_cursor
 from .msgpack import told_bytes
 from .records import Page, SessionRow, SessionView
 from .sources import PAGE_LIMIT
-from .to_json import finite
+from .to_json import DAMAGED, finite
 
 #: Stamps are of the server's clock, in microseconds; one that was damaged breaks no list.
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -62,8 +63,9 @@ class Sessions:
         if not one.rows:
             return None
         held: dict[int, dict[str, Any]] = {VARIABLE: {}, TASK: {}, NOTE: {}}
-        for kind, name, value, _, _ in entries.rows:
-            held[cast(int, kind)][cast(str, name)] = _value(cast(bytes, value))
+        for kind, name, value, _, _, stored in entries.rows:
+            sound = stored == entry_checksum(key, cast(int, kind), cast(str, name), cast(bytes, value))
+            held[cast(int, kind)][cast(str, name)] = _value(cast(bytes, value), sound=sound)
         task = next(iter(held[TASK].values()), None)
         return SessionView(
             session=_session(one.rows[0]),
@@ -98,12 +100,13 @@ def _checkpoint(row: Row) -> dict[str, Any]:
     }
 
 
-def _value(stored: bytes) -> Any:
+def _value(stored: bytes, *, sound: bool) -> Any:
     """The JSON of an entry; of what is none, what it is."""
     try:
-        return finite(json.loads(stored))
+        value = finite(json.loads(stored))
     except (ValueError, RecursionError):
         return told_bytes("damaged JSON", len(stored))
+    return value if sound else DAMAGED
 
 
 def _note(value: Any) -> str:

@@ -13,6 +13,9 @@ from ..families.graphs.values import Encoded
 from ..runtime.exact_json import decode_json
 from .msgpack import Unreadable, read_msgpack, told_bytes
 
+#: What stands for a value whose checksum is wrong.
+DAMAGED = "<damaged: its checksum is wrong>"
+
 
 def to_json(encoded: Encoded) -> Any:
     """A value of a graph's checkpoint as JSON; what is not JSON stands as text that tells its type and size.

@@ -93,7 +93,10 @@ def changed(old: Any, column: Column) -> Iterator[tuple[str, Any]]:
     elif isinstance(old, str) and column.kind == "json":
         numbers = json.loads(old)
         yield "empty", "[]"
-        if numbers:
+        if isinstance(numbers, dict):
+            yield "another field", json.dumps({**numbers, "b": 7})
+            yield "no fields", "{}"
+        elif numbers:
             yield "other numbers", json.dumps([number + 1 for number in numbers])
             yield "no list", "5"
     elif isinstance(old, str):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..checksums import checksum_sql, version_sql
 from ..like import like
 from ..statement import Statement
 from .ranges import Range
@@ -27,10 +28,16 @@ SELECT s.path, held.items, held.size_bytes, held.updated_at
  ORDER BY s.path
 """
 
+#: Whether an item's checksum is right. The server computes it: of a list it reads the whole values anyway.
+SOUND = (
+    f"i.checksum = {checksum_sql(('i.tenant', 'i.path', 'i.item_key'), ('i.value', 'i.metadata'))}"
+    f" ^ {version_sql('i.version')}"
+)
+
 # Items of exactly one namespace in the order of their keys, from one on.
 ITEMS = """
 SELECT i.path, i.item_key, LEFT(i.value, %s), LENGTH(i.value) + COALESCE(LENGTH(i.metadata), 0), i.version,
-       i.created_at, i.updated_at, i.expires_at
+       i.created_at, i.updated_at, i.expires_at, <sound>
   FROM {items} i
  WHERE i.tenant = %s AND i.path = %s AND i.item_key > %s AND {LIVE}
  ORDER BY i.item_key
@@ -40,7 +47,7 @@ SELECT i.path, i.item_key, LEFT(i.value, %s), LENGTH(i.value) + COALESCE(LENGTH(
 # An item whole, with how many embeddings it has and how wide they are.
 ITEM = """
 SELECT i.path, i.item_key, LEFT(i.value, %s), LENGTH(i.value) + COALESCE(LENGTH(i.metadata), 0), i.version,
-       i.created_at, i.updated_at, i.expires_at, i.value, i.metadata,
+       i.created_at, i.updated_at, i.expires_at, <sound>, i.value, i.metadata,
        (SELECT COUNT(*) FROM {vectors} v
          WHERE v.tenant = i.tenant AND v.path = i.path AND v.item_key = i.item_key),
        (SELECT MAX(LENGTH(v.embedding)) DIV 4 FROM {vectors} v
@@ -57,7 +64,7 @@ SELECT {COLUMNS}, (<held>) / <parts>e0
   STRAIGHT_JOIN {items} i
      ON i.tenant = waiting.tenant AND i.path = waiting.path AND i.item_key = waiting.item_key
  WHERE i.tenant = %s<range> AND i.unindexed = 1 AND {LIVE} AND (<any>)
- ORDER BY 9 DESC, i.updated_at DESC, i.path, i.item_key
+ ORDER BY 10 DESC, i.updated_at DESC, i.path, i.item_key
  LIMIT %s
 """
 HOLDS = "(i.pending_text LIKE %s)"
@@ -76,11 +83,11 @@ class InspectionStatements(MemoryStatements):
 
     def items(self, tenant: str, path: bytes, after: bytes, limit: int) -> Statement:
         """Path, key, beginning of the value, bytes, version and times of items, after a key."""
-        return Statement(self._text(ITEMS), (PREVIEW_CHARACTERS, tenant, path, after, limit))
+        return Statement(self._text(ITEMS.replace("<sound>", SOUND)), (PREVIEW_CHARACTERS, tenant, path, after, limit))
 
     def item(self, tenant: str, path: bytes, key: bytes) -> Statement:
         """The same of one item; then value, metadata, how many embeddings, and their width."""
-        return Statement(self._text(ITEM), (PREVIEW_CHARACTERS, tenant, path, key))
+        return Statement(self._text(ITEM.replace("<sound>", SOUND)), (PREVIEW_CHARACTERS, tenant, path, key))
 
     def pending(self, tenant: str, where: Range, parts: Sequence[str], limit: int) -> Statement:
         """Rows of items that are not in the full-text index yet and hold any of these texts, each with its score."""

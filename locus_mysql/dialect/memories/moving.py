@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from ..statement import Param, Statement
 from .ranges import Range
 from .template import MemoryStatements, portions
+from .writing import item_checksum
 
 #: What an item is read as: its row, the text that is searched by word, whether it has not expired, and an embedding.
-WHOLE = """{COLUMNS}, i.ttl_us, COALESCE(i.search_text, i.pending_text), {LIVE}, v.digest, v.embedding"""
+WHOLE = """{COLUMNS}, i.ttl_us, COALESCE(i.search_text, i.pending_text), {LIVE}, v.digest, {EMBEDDING}"""
 
 # One statement, so that items and embeddings are of one moment. The inner part reads keys, in the order of the primary
 # key; an item comes once for each of its embeddings.
@@ -42,7 +43,7 @@ SELECT CAST(IF(EXISTS (SELECT 1 FROM {items} i WHERE (i.tenant, i.path, i.item_k
 
 RESTORE = """
 INSERT INTO {items} (tenant, path, item_key, value, metadata, version, ttl_us, search_text, pending_text, unindexed,
-                     created_at, updated_at, expires_at)
+                     created_at, updated_at, expires_at, checksum)
 VALUES <rows> AS fresh
     ON DUPLICATE KEY UPDATE
        value        = fresh.value,
@@ -54,9 +55,10 @@ VALUES <rows> AS fresh
        unindexed    = fresh.unindexed,
        created_at   = fresh.created_at,
        updated_at   = fresh.updated_at,
-       expires_at   = fresh.expires_at
+       expires_at   = fresh.expires_at,
+       checksum     = fresh.checksum
 """
-RESTORE_ROW = "(%s, %s, %s, %s, %s, %s, %s, NULL, %s, %s, %s, %s, %s)"
+RESTORE_ROW = "(%s, %s, %s, %s, %s, %s, %s, NULL, %s, %s, %s, %s, %s, %s)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +89,12 @@ class KeptRow:
     updated_at: str
     expires_at: str | None
 
-    @property
-    def params(self) -> tuple[Param, ...]:
-        """The values of the row, behind the tenant, in the order of the statement."""
+    def params(self, tenant: str) -> tuple[Param, ...]:
+        """The values of the row in the order of the statement."""
         return (
-            *(self.path, self.key, self.value, self.metadata, self.version, self.ttl_us),
+            *(tenant, self.path, self.key, self.value, self.metadata, self.version, self.ttl_us),
             *(self.text, None if self.text is None else 1, self.created_at, self.updated_at, self.expires_at),
+            item_checksum(tenant, self.path, self.key, self.value, self.metadata, self.version),
         )
 
 
@@ -119,7 +121,7 @@ class MovingStatements(MemoryStatements):
         return tuple(
             Statement(
                 self._text(RESTORE.replace("<rows>", ",\n       ".join([RESTORE_ROW] * len(some)))),
-                tuple(param for row in some for param in (tenant, *row.params)),
+                tuple(param for row in some for param in row.params(tenant)),
             )
             for some in portions(rows)
         )

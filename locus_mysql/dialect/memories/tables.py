@@ -7,7 +7,7 @@ from typing import Literal
 from ..schema import NeededIndex, Schema, Table
 
 #: Raised when a change of layout needs a migration.
-LAYOUT_VERSION = 2
+LAYOUT_VERSION = 3
 
 #: The roles of the tables, in the order in which they are made.
 ROLES = ("scopes", "items", "vectors", "codes", "signs", "settled")
@@ -34,7 +34,8 @@ SCOPES = """(
 # One row per item. path is the namespace, each label followed by a NUL; both it and the key are bytes, so that they
 # compare by code point. value and metadata are the JSON text that was given: a JSON column would reorder keys and round
 # large numbers. A write puts its text into pending_text; it is moved to search_text, which the full-text index
-# covers, before a search (see the tables of checkpoints).
+# covers, before a search (see the tables of checkpoints). checksum covers
+# tenant, path, key, value, metadata and version.
 ITEMS = """(
   tenant       VARCHAR(128)    NOT NULL,
   path         VARBINARY(1000) NOT NULL,
@@ -49,11 +50,13 @@ ITEMS = """(
   created_at   DATETIME(6)     NOT NULL,
   updated_at   DATETIME(6)     NOT NULL,
   expires_at   DATETIME(6)     NULL,
+  checksum     INT UNSIGNED    NOT NULL,
   PRIMARY KEY (tenant, path, item_key),
   KEY expiry (expires_at)"""
 
 # One row per embedding: 32-bit floats, little-endian, which is the VECTOR type's own format. Not that type: it came
-# with MySQL 9, and PyMySQL 1.2.4 fails on reading it. digest is of the text that was embedded.
+# with MySQL 9, and PyMySQL 1.2.4 fails on reading it. digest is of the text that was embedded. checksum
+# covers all other columns.
 VECTORS = """(
   tenant    VARCHAR(128)      NOT NULL,
   path      VARBINARY(1000)   NOT NULL,
@@ -61,6 +64,7 @@ VECTORS = """(
   place     SMALLINT UNSIGNED NOT NULL,
   digest    BINARY(16)        NULL,
   embedding MEDIUMBLOB        NOT NULL,
+  checksum  INT UNSIGNED      NOT NULL,
   PRIMARY KEY (tenant, path, item_key, place)
 """
 

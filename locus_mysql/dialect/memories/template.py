@@ -14,11 +14,14 @@ T = TypeVar("T")
 ROWS_PER_STATEMENT = 100
 
 #: What stands for pieces that several statements share: an item that has not expired, for the alias ``i``; the server's
-#: clock in microseconds; what an item's row is read as.
+#: clock in microseconds; what an item's row is read as; what an embedding is read as, for the alias ``v``, whose
+#: checksum then covers all but the digest, which need not be read.
 SHARED = {
     "LIVE": "(i.expires_at IS NULL OR i.expires_at > UTC_TIMESTAMP(6))",
     "CLOCK": "TIMESTAMPDIFF(MICROSECOND, '2000-01-01', UTC_TIMESTAMP(6))",
-    "COLUMNS": "i.path, i.item_key, i.value, i.metadata, i.version, i.created_at, i.updated_at, i.expires_at",
+    "EMBEDDING": "v.path, v.item_key, v.place, v.embedding, v.checksum ^ COALESCE(CRC32(v.digest), 0)",
+    "COLUMNS": "i.path, i.item_key, i.value, i.metadata, i.version, i.created_at, i.updated_at, i.expires_at,"
+    " i.checksum",
 }
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from zlib import crc32
 
+from ..checksums import checksum
 from ..statement import Param, Statement
 from .filters import Condition
 from .ranges import Range, owner_of, path_at
@@ -45,7 +47,7 @@ UPDATE {codes} c
  WHERE c.tenant = %s<range> AND c.code IS NOT NULL
 """
 
-ADD_VECTORS = "INSERT INTO {vectors} (tenant, path, item_key, place, digest, embedding) VALUES <rows>"
+ADD_VECTORS = "INSERT INTO {vectors} (tenant, path, item_key, place, digest, embedding, checksum) VALUES <rows>"
 # Signs without an embedding, as somebody deleted that by hand, are in nobody's way.
 ADD_SIGNS = "REPLACE INTO {signs} (owner, item_key, place, expires, dims, sig) VALUES <rows>"
 ADD_CODES = """
@@ -57,13 +59,13 @@ ADD_CODES_ROW = "(%s, %s, %s, %s, (SELECT s.stamp FROM {scopes} s WHERE s.tenant
 
 # Embeddings of texts by their digests, to be kept where a text is written again.
 KNOWN = """
-SELECT v.path, v.item_key, v.digest, v.embedding
+SELECT {EMBEDDING}, v.digest
   FROM {vectors} v
  WHERE (v.tenant, v.path, v.item_key) IN (<keys>) AND v.digest IS NOT NULL
 """
 
 OF_ITEM = """
-SELECT v.place, v.embedding FROM {vectors} v
+SELECT {EMBEDDING} FROM {vectors} v
  WHERE v.tenant = %s AND v.path = %s AND v.item_key = %s
  ORDER BY v.place
 """
@@ -91,7 +93,7 @@ ITEMS_OF_SIGNS = """
          """
 
 EXACT = """
-SELECT v.path, v.item_key, v.place, v.embedding FROM {vectors} v
+SELECT {EMBEDDING} FROM {vectors} v
  WHERE (v.tenant, v.path, v.item_key, v.place) IN (<keys>)
 """
 
@@ -122,7 +124,7 @@ SELECT c.path, c.item_key, c.place, c.code, NULL
 """
 
 BETWEEN = """
-SELECT v.path, v.item_key, v.place, v.embedding
+SELECT {EMBEDDING}
   FROM {vectors} v
  WHERE v.tenant = %s AND (<spans>)
 """
@@ -184,6 +186,16 @@ class VectorRow:
         """The width of the embedding."""
         return len(self.embedding) // 4
 
+    def checksum(self, tenant: str) -> int:
+        """The checksum of the row."""
+        of_digest = 0 if self.digest is None else crc32(self.digest)
+        return embedding_checksum(tenant, self.path, self.key, self.place, self.embedding) ^ of_digest
+
+
+def embedding_checksum(tenant: str, path: bytes, key: bytes, place: int, embedding: bytes) -> int:
+    """The checksum of an embedding without the digest of its text, as it is read; see `SHARED`."""
+    return checksum((tenant, path, key), place, embedding)
+
 
 class VectorStatements(MemoryStatements):
     """Writing embeddings and finding the nearest."""
@@ -222,13 +234,15 @@ class VectorStatements(MemoryStatements):
         statements: list[Statement] = []
         for some in portions(rows):
             keys = [(tenant, row.path, row.key, row.place) for row in some]
-            vectors = [(*key, row.digest, row.embedding) for key, row in zip(keys, some, strict=True)]
+            vectors = [
+                (*key, row.digest, row.embedding, row.checksum(tenant)) for key, row in zip(keys, some, strict=True)
+            ]
             signs = [
                 (owner_of(tenant, row.path), row.key, row.place, int(row.expires), row.dims, row.sig) for row in some
             ]
             codes = [(*key, tenant, row.path, row.code) for key, row in zip(keys, some, strict=True)]
             statements += [
-                self._insert(ADD_VECTORS, "(%s, %s, %s, %s, %s, %s)", vectors),
+                self._insert(ADD_VECTORS, "(%s, %s, %s, %s, %s, %s, %s)", vectors),
                 self._insert(ADD_SIGNS, "(%s, %s, %s, %s, %s, %s)", signs),
                 self._insert(ADD_CODES, ADD_CODES_ROW, codes),
             ]
@@ -239,11 +253,11 @@ class VectorStatements(MemoryStatements):
         return Statement(text, tuple(param for params in rows for param in params))
 
     def known(self, tenant: str, keys: Sequence[tuple[bytes, bytes]]) -> tuple[Statement, ...]:
-        """Path, key, digest and embedding of what items have."""
+        """The rows of embeddings of texts that items have, each with the text's digest behind it; see `SHARED`."""
         return self.over_keys(KNOWN, tenant, keys)
 
     def of_item(self, tenant: str, path: bytes, key: bytes) -> Statement:
-        """Place and embedding of what an item has."""
+        """The rows of embeddings of an item; see `SHARED`."""
         return Statement(self._text(OF_ITEM), (tenant, path, key))
 
     def near(self, tenant: str, where: Range, sig: bytes, dims: int, condition: Condition, limit: int) -> Statement:
@@ -258,7 +272,7 @@ class VectorStatements(MemoryStatements):
         return Statement(text, (sig, *chosen, limit, *at))
 
     def exact(self, tenant: str, keys: Sequence[tuple[bytes, bytes, int]]) -> tuple[Statement, ...]:
-        """Path, key, place and embedding of some."""
+        """The rows of some embeddings; see `SHARED`."""
         return tuple(
             Statement(
                 self._text(EXACT.replace("<keys>", ", ".join(["(%s, %s, %s, %s)"] * len(some)))),
@@ -291,7 +305,7 @@ class VectorStatements(MemoryStatements):
         return Statement(self._text(text), (tenant, *where.params) * 2)
 
     def between(self, tenant: str, spans: Sequence[tuple[bytes, bytes, bytes]]) -> Statement:
-        """Path, key, place and embedding of what is in namespaces from a key to another one.
+        """The rows of embeddings in namespaces from a key to another one; see `SHARED`.
 
         Args:
             tenant: Whose.

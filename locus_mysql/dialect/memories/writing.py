@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..checksums import checksum, version_sql, with_version
 from ..statement import Param, Statement
 from .ranges import Range
 from .template import MemoryStatements, portions
@@ -28,10 +29,11 @@ SELECT CAST(IF(COALESCE((SELECT i.version FROM {items} i
                '1', '') AS JSON)
 """
 
-# An expired item starts anew. The assignments run left to right; expires_at comes after those that read it.
+# An expired item starts anew. The assignments run left to right; expires_at comes after those that read it. The
+# checksum that is sent covers the version 1.
 PUT = """
 INSERT INTO {items} (tenant, path, item_key, value, metadata, version, ttl_us, search_text, pending_text, unindexed,
-                     created_at, updated_at, expires_at)
+                     created_at, updated_at, expires_at, checksum)
 VALUES <rows> AS fresh
     ON DUPLICATE KEY UPDATE
        value        = fresh.value,
@@ -43,10 +45,13 @@ VALUES <rows> AS fresh
        unindexed    = fresh.unindexed,
        created_at   = IF({items}.expires_at <= UTC_TIMESTAMP(6), fresh.created_at, {items}.created_at),
        updated_at   = fresh.updated_at,
-       expires_at   = fresh.expires_at
+       expires_at   = fresh.expires_at,
+       checksum     = fresh.checksum ^ 1 ^ <version>
 """
 PUT_ROW = """(%s, %s, %s, %s, %s, 1, %s, NULL, %s, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6),
-        UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND)"""
+        UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND, %s)"""
+
+PUT = PUT.replace("<version>", version_sql("{items}.version"))
 
 DELETE_LIVE = "DELETE i FROM {items} i WHERE (i.tenant, i.path, i.item_key) IN (<keys>) AND {LIVE}"
 DELETE_EXPIRED = """
@@ -120,11 +125,19 @@ class ItemRow:
     ttl_us: int | None = None
     text: str | None = None
 
-    @property
-    def params(self) -> tuple[Param, ...]:
-        """The values of the row, behind the tenant, in the order of the statement."""
+    def params(self, tenant: str) -> tuple[Param, ...]:
+        """The values of the row in the order of the statement."""
         unindexed = None if self.text is None else 1
-        return (self.path, self.key, self.value, self.metadata, self.ttl_us, self.text, unindexed, self.ttl_us)
+        sealed = item_checksum(tenant, self.path, self.key, self.value, self.metadata, 1)
+        return (
+            *(tenant, self.path, self.key, self.value, self.metadata),
+            *(self.ttl_us, self.text, unindexed, self.ttl_us, sealed),
+        )
+
+
+def item_checksum(tenant: str, path: bytes, key: bytes, value: str, metadata: str | None, version: int) -> int:
+    """The checksum of an item; see also `InspectionStatements`, where the server computes it."""
+    return with_version(checksum((tenant, path, key), value, metadata), version)
 
 
 class WritingStatements(MemoryStatements):
@@ -149,7 +162,7 @@ class WritingStatements(MemoryStatements):
         return tuple(
             Statement(
                 self._text(PUT.replace("<rows>", ",\n       ".join([PUT_ROW] * len(some)))),
-                tuple(param for row in some for param in (tenant, *row.params)),
+                tuple(param for row in some for param in row.params(tenant)),
             )
             for some in portions(rows)
         )

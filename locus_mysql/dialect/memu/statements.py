@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from ..checksums import checksum_sql
 from ..statement import Param, Statement
 from ..template import Statements
 from .conditions import Condition
@@ -23,7 +24,8 @@ NEXT = "GREATEST(UTC_TIMESTAMP(6), {0}.updated_at + INTERVAL 1 MICROSECOND)"
 ISO_FORMAT = "%Y-%m-%dT%H:%i:%s.%f+00:00"
 
 LIST = "SELECT <columns>\n  FROM <table> r\n WHERE r.locus_tenant = %s<where>"
-INSERT = "INSERT INTO <table> (<names>)\nVALUES (<values>)"
+# The checksum, which comes last, is of the columns as they are stored.
+INSERT = "INSERT INTO <table> (<names>, locus_checksum)\nVALUES (<values>, <sealed>)"
 
 # The record stays as it is.
 KEEP = "\n    ON DUPLICATE KEY UPDATE id = <table>.id"
@@ -31,20 +33,24 @@ KEEP = "\n    ON DUPLICATE KEY UPDATE id = <table>.id"
 # One more, at a time of the server's clock. What is no whole number counts as memU's default, 1.
 REINFORCE = """ AS fresh
     ON DUPLICATE KEY UPDATE
+       locus_checksum = {items}.locus_checksum ^ <sealed>,
        extra = JSON_SET({items}.extra, '$.reinforcement_count',
                         IF(JSON_TYPE(JSON_EXTRACT({items}.extra, '$.reinforcement_count')) COLLATE utf8mb4_bin
                              IN ('INTEGER', 'UNSIGNED INTEGER'),
                            CAST(JSON_EXTRACT({items}.extra, '$.reinforcement_count') AS SIGNED), 1) + 1,
                         '$.last_reinforced_at', DATE_FORMAT(UTC_TIMESTAMP(6), %s)),
-       updated_at = {NEXT_ITEMS}"""
+       updated_at = {NEXT_ITEMS},
+       locus_checksum = {items}.locus_checksum ^ <sealed>"""
 
 # What the category lacked, it gets. The assignments run left to right, so the time comes first.
 COMPLETE = """ AS fresh
     ON DUPLICATE KEY UPDATE
+       locus_checksum = {categories}.locus_checksum ^ <sealed>,
        updated_at  = IF({categories}.embedding IS NULL OR {categories}.description = '', {NEXT_CATEGORIES},
                         {categories}.updated_at),
        embedding   = COALESCE({categories}.embedding, fresh.embedding),
-       description = IF({categories}.description = '', fresh.description, {categories}.description)"""
+       description = IF({categories}.description = '', fresh.description, {categories}.description),
+       locus_checksum = {categories}.locus_checksum ^ <sealed>"""
 
 # Only an item and a category that are there, and stay until this is committed.
 LINK = """
@@ -57,9 +63,20 @@ SELECT %s, COALESCE(%s, UTC_TIMESTAMP(6)), COALESCE(%s, UTC_TIMESTAMP(6)), i.id,
     ON DUPLICATE KEY UPDATE id = {links}.id
 """
 
-UPDATE = (
-    "UPDATE <table> r\n   SET <assignments>,\n       r.updated_at = <next>\n WHERE r.id = %s AND r.locus_tenant = %s"
-)
+# The assignments run left to right: at first the checksum becomes 0, or what is wrong with it.
+UPDATE = """
+UPDATE <table> r
+   SET r.locus_checksum = r.locus_checksum ^ <sealed>,
+       <assignments>,
+       r.updated_at = <next>,
+       r.locus_checksum = r.locus_checksum ^ <sealed>
+ WHERE r.id = %s AND r.locus_tenant = %s
+"""
+
+# A relation gets its checksum when it has been written; one that was here keeps its own.
+SEAL_LINK = """
+UPDATE {links} r SET r.locus_checksum = <sealed> WHERE r.id = %s AND r.locus_tenant = %s AND r.locus_checksum IS NULL
+"""
 
 # Undo the batch, with error 3141, unless the statement before changed a row.
 GUARD_CHANGED = "SELECT CAST(IF(ROW_COUNT() = 1, '1', '') AS JSON)"
@@ -91,7 +108,7 @@ UPDATE IGNORE {items} r
 MARKS = """
 SELECT r.id, r.locus_mark, <embedding>, <salience>
   FROM {items} r
- WHERE r.locus_tenant = %s AND r.locus_dims = %s<where>
+ WHERE r.locus_tenant = %s AND r.locus_dims = %s<sound><where>
 """
 SALIENCE = "JSON_EXTRACT(r.extra, '$.reinforcement_count'), JSON_EXTRACT(r.extra, '$.last_reinforced_at')"
 FINGERPRINT = """
@@ -102,7 +119,7 @@ SELECT COUNT(*), COALESCE(BIT_XOR(r.locus_mark), 0), COALESCE(SUM(r.locus_mark),
 EMBEDDINGS = """
 SELECT r.id, r.locus_mark, r.embedding
   FROM {items} r
- WHERE r.locus_tenant = %s AND r.locus_dims = %s AND r.id IN (<ids>)
+ WHERE r.locus_tenant = %s AND r.locus_dims = %s AND r.id IN (<ids>) AND <sound>
 """
 NOW = "SELECT UTC_TIMESTAMP(6)"
 
@@ -142,8 +159,9 @@ class MemuStatements(Statements):
         self.columns = {role: (*core, *scope) for role, core in CORE.items()}
 
     def list(self, role: str, tenant: str, condition: Condition) -> Statement:
-        """The records that fulfil a condition, whole."""
-        return self._list(", ".join(f"r.`{name}`" for name in self.columns[role]), role, tenant, condition)
+        """The records that fulfil a condition, whole, each with whether its checksum is right."""
+        columns = ", ".join(f"r.`{name}`" for name in self.columns[role])
+        return self._list(f"{columns}, {self._sound(role)}", role, tenant, condition)
 
     def ids(self, role: str, tenant: str) -> Statement:
         """The ids of all records, and when they were made."""
@@ -165,7 +183,9 @@ class MemuStatements(Statements):
     def insert_or_reinforce(self, values: Mapping[str, Param]) -> Statement:
         """Write an item, or reinforce the one of its scope with its hash."""
         first = "JSON_SET(CAST(%s AS JSON), '$.last_reinforced_at', DATE_FORMAT(UTC_TIMESTAMP(6), %s))"
-        text = self._insert("items", values, extra=first) + self._text(REINFORCE)
+        text = self._insert("items", values, extra=first) + self._text(
+            REINFORCE.replace("<sealed>", self._sealed("items", "{items}."))
+        )
         params: list[Param] = []
         for name, value in values.items():
             params += (value, ISO_FORMAT) if name == "extra" else (value,)
@@ -173,9 +193,10 @@ class MemuStatements(Statements):
 
     def insert_or_complete(self, values: Mapping[str, Param]) -> Statement:
         """Write a category, or give the one of its scope and name what it lacks."""
-        return Statement(self._insert("categories", values) + self._text(COMPLETE), tuple(values.values()))
+        completing = COMPLETE.replace("<sealed>", self._sealed("categories", "{categories}."))
+        return Statement(self._insert("categories", values) + self._text(completing), tuple(values.values()))
 
-    def link(self, values: Mapping[str, Param], scope: Sequence[str]) -> Statement:
+    def link(self, values: Mapping[str, Param], scope: Sequence[str]) -> tuple[Statement, Statement]:
         """Link an item with a category, if both are there and are not linked yet.
 
         Args:
@@ -184,10 +205,12 @@ class MemuStatements(Statements):
         """
         text = LINK.replace("<names>", "".join(f", `{name}`" for name in scope))
         params = [values[name] for name in ("id", "created_at", "updated_at", *scope)]
-        return Statement(
+        link = Statement(
             self._text(text.replace("<values>", ", %s" * len(scope))),
             (*params, values["category_id"], values["item_id"], values["locus_tenant"]),
         )
+        seal = SEAL_LINK.replace("<sealed>", self._sealed("links", "r."))
+        return link, Statement(self._text(seal), (values["id"], values["locus_tenant"]))
 
     def restore_item(self, values: Mapping[str, Param]) -> Statement:
         """Write an item as it is unless its id is there; without its resource, if that is not there."""
@@ -234,6 +257,7 @@ class MemuStatements(Statements):
             text = text.replace("<assignments>", ", ".join(assignments))
         else:
             text = text.replace("<assignments>,\n       ", "")
+        text = text.replace("<sealed>", self._sealed(role, "r."))
         return Statement(text.replace("<next>", NEXT.format("r")), (*params, id, tenant)), Statement(GUARD_CHANGED)
 
     def guard_resource(self, tenant: str, id: str) -> Statement:
@@ -260,6 +284,8 @@ class MemuStatements(Statements):
     def marks(self, tenant: str, dims: int, condition: Condition, *, embeddings: bool, salience: bool) -> Statement:
         """Id, mark, embedding, count and time of reinforcement of the items with an embedding of this width.
 
+        Of content, only that of items whose checksum is right.
+
         Args:
             tenant: Whose.
             dims: The width.
@@ -269,6 +295,7 @@ class MemuStatements(Statements):
         """
         text = MARKS.replace("<embedding>", "r.embedding" if embeddings else "NULL")
         text = self._text(text.replace("<salience>", SALIENCE if salience else "NULL, NULL"))
+        text = text.replace("<sound>", f" AND {self._sound('items')}" if embeddings or salience else "")
         return Statement(text.replace("<where>", condition.sql), (tenant, dims, *condition.params))
 
     def fingerprint(self, tenant: str, dims: int, condition: Condition) -> Statement:
@@ -278,7 +305,8 @@ class MemuStatements(Statements):
 
     def embeddings(self, tenant: str, dims: int, ids: Sequence[str]) -> tuple[Statement, ...]:
         """Id, mark and embedding of items."""
-        return self._over_ids(self._text(EMBEDDINGS), (tenant, dims), ids)
+        text = self._text(EMBEDDINGS).replace("<sound>", self._sound("items"))
+        return self._over_ids(text, (tenant, dims), ids)
 
     def now(self) -> Statement:
         """The server's clock."""
@@ -306,9 +334,18 @@ class MemuStatements(Statements):
 
     def _insert(self, role: str, values: Mapping[str, Param], **written: str) -> str:
         forms = {**_WRITTEN, **written}
-        text = INSERT.replace("<table>", self._tables[role])
+        text = INSERT.replace("<table>", self._tables[role]).replace("<sealed>", self._sealed(role, ""))
         text = text.replace("<names>", ", ".join(f"`{name}`" for name in values))
         return text.replace("<values>", ", ".join(forms.get(name, "%s") for name in values))
+
+    def _sealed(self, role: str, alias: str) -> str:
+        """The checksum that a row must have, of its columns as they are where this stands; see `tables`."""
+        columns = (f"{alias}`{name}`" for name in CORE[role])
+        return checksum_sql((f"{alias}locus_tenant",), tuple(columns))
+
+    def _sound(self, role: str) -> str:
+        """Whether the checksum of a row is right."""
+        return f"r.locus_checksum = {self._sealed(role, 'r.')}"
 
     def _over_ids(
         self, template: str, first: tuple[Param, ...], ids: Sequence[str], last: tuple[Param, ...] = ()

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from ..schema import NeededColumn, Schema, Table
 
 #: Raised when a change of layout needs a migration.
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 
 #: The tables by their roles, in the order in which they are made.
 NAMES: Mapping[str, str] = MappingProxyType(
@@ -50,9 +50,14 @@ RESOURCES = """(
   embedding    MEDIUMBLOB    NULL,
   created_at   DATETIME(6)   NOT NULL,
   updated_at   DATETIME(6)   NOT NULL,
-  locus_tenant VARCHAR(128)  NOT NULL,<scope>
+  locus_tenant VARCHAR(128)  NOT NULL,
+  locus_checksum INT UNSIGNED NOT NULL,<scope>
   PRIMARY KEY (id)<indexes>
 """
+
+# locus_checksum covers the tenant and all columns of `CORE`, not those of the scope, as user models may change. The
+# server computes it, and each change of a row keeps what was wrong with it: so a change of one column makes no damage
+# to another one pass for sound.
 
 # locus_scope is a digest of tenant and scope: a unique key over columns that may be NULL would keep nothing apart.
 CATEGORIES = """(
@@ -64,6 +69,7 @@ CATEGORIES = """(
   created_at   DATETIME(6)  NOT NULL,
   updated_at   DATETIME(6)  NOT NULL,
   locus_tenant VARCHAR(128) NOT NULL,
+  locus_checksum INT UNSIGNED NOT NULL,
   locus_scope  BINARY(16)   NOT NULL,<scope>
   PRIMARY KEY (id),
   UNIQUE KEY locus_once (locus_scope, name)<indexes>
@@ -84,6 +90,7 @@ ITEMS = """(
   created_at   DATETIME(6)       NOT NULL,
   updated_at   DATETIME(6)       NOT NULL,
   locus_tenant VARCHAR(128)      NOT NULL,
+  locus_checksum INT UNSIGNED NOT NULL,
   locus_scope  BINARY(16)        NOT NULL,
   locus_hash   CHAR(16)          NULL,
   locus_dims   SMALLINT UNSIGNED NULL,
@@ -102,7 +109,8 @@ LINKS = """(
   category_id  VARCHAR(36)  NOT NULL,
   created_at   DATETIME(6)  NOT NULL,
   updated_at   DATETIME(6)  NOT NULL,
-  locus_tenant VARCHAR(128) NOT NULL,<scope>
+  locus_tenant VARCHAR(128) NOT NULL,
+  locus_checksum INT UNSIGNED NULL,<scope>
   PRIMARY KEY (id),
   UNIQUE KEY idx_category_items_unique (item_id, category_id),
   KEY category_id (category_id)<indexes>,

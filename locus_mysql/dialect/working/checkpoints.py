@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..checksums import version_sql
 from ..statement import Statement
 from .template import SessionKey, WorkingStatements
 
@@ -18,8 +19,9 @@ SELECT s.tenant, s.sid, %s, s.stamp, %s, COALESCE(SUM(e.kind = 1), 0), COALESCE(
 # What has changed since the checkpoint before, what was deleted too. Which that is, a derived table says once: a
 # subquery would be asked for each entry.
 RECORD = """
-INSERT INTO {history} (tenant, sid, kind, name, version, value, likeness, size_bytes, expires_at)
-SELECT e.tenant, e.sid, e.kind, e.name, e.version, e.value, e.likeness, e.size_bytes, e.expires_at
+INSERT INTO {history} (tenant, sid, kind, name, version, value, likeness, size_bytes, expires_at, checksum)
+SELECT e.tenant, e.sid, e.kind, e.name, e.version, e.value, e.likeness, e.size_bytes, e.expires_at,
+       e.checksum ^ <version>
   FROM {sessions} s
   JOIN (SELECT COALESCE(MAX(c.stamp), 0) AS stamp
           FROM {sessions} o JOIN {checkpoints} c ON c.tenant = o.tenant AND c.sid = o.sid AND c.stamp < o.stamp
@@ -27,7 +29,7 @@ SELECT e.tenant, e.sid, e.kind, e.name, e.version, e.value, e.likeness, e.size_b
   JOIN {entries} e ON {OF_SESSION} AND e.version > before_it.stamp
  WHERE s.tenant = %s AND s.session_id = %s
     ON DUPLICATE KEY UPDATE value = e.value
-"""
+""".replace("<version>", version_sql("e.version"))
 
 # All but so many of the newest, and but for two by name.
 TRIM = """
@@ -82,7 +84,7 @@ REMOVE_OTHERS = """
 UPDATE {sessions} s
   STRAIGHT_JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid AND c.checkpoint_id = %s
   STRAIGHT_JOIN {entries} e ON {OF_SESSION}
-   SET e.value = NULL, e.likeness = NULL, e.size_bytes = 0, e.expires_at = NULL, e.version = s.stamp
+   SET e.value = NULL, e.likeness = NULL, e.size_bytes = 0, e.checksum = 0, e.expires_at = NULL, e.version = s.stamp
  WHERE s.tenant = %s AND s.session_id = %s AND e.value IS NOT NULL AND (<changed>)
    AND NOT COALESCE((SELECT <held> <row>), FALSE)
 """
@@ -90,13 +92,15 @@ UPDATE {sessions} s
 # What is as it was then is left alone, unless it expires: it has the time left that it had then. Every entry of a
 # checkpoint has a row, of which something is known.
 PUT_BACK = """
-INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at)
+INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at, checksum)
 SELECT e.tenant, e.sid, e.kind, e.name, held.value, held.likeness, held.size_bytes, s.stamp, s.stamp,
-       TIMESTAMPADD(MICROSECOND, {AT} + TIMESTAMPDIFF(MICROSECOND, c.created_at, held.expires_at), '1970-01-01')
+       TIMESTAMPADD(MICROSECOND, {AT} + TIMESTAMPDIFF(MICROSECOND, c.created_at, held.expires_at), '1970-01-01'),
+       held.checksum
   FROM {sessions} s
   STRAIGHT_JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid AND c.checkpoint_id = %s
   STRAIGHT_JOIN {entries} e ON {OF_SESSION} AND (<changed>)
-  STRAIGHT_JOIN LATERAL (SELECT h.value, h.likeness, h.size_bytes, h.version, h.expires_at, <held> AS there
+  STRAIGHT_JOIN LATERAL (SELECT h.value, h.likeness, h.size_bytes, h.version, h.expires_at,
+                                h.checksum ^ <version> AS checksum, <held> AS there
                          <row>) AS held
  WHERE s.tenant = %s AND s.session_id = %s AND held.there
    AND (e.value IS NULL OR e.version <> held.version OR held.expires_at IS NOT NULL)
@@ -107,8 +111,9 @@ SELECT e.tenant, e.sid, e.kind, e.name, held.value, held.likeness, held.size_byt
        version    = s.stamp,
        used       = s.stamp,
        expires_at = TIMESTAMPADD(MICROSECOND, {AT} + TIMESTAMPDIFF(MICROSECOND, c.created_at, held.expires_at),
-                                 '1970-01-01')
-"""
+                                 '1970-01-01'),
+       checksum   = held.checksum
+""".replace("<version>", version_sql("h.version"))
 
 DELETE = """
 DELETE c FROM {sessions} s JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid

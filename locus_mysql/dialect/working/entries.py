@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from zlib import crc32
 
+from ..checksums import checksum, checksum_sql
 from ..like import like
 from ..statement import Param, Statement
 from .sessions import Allowed
 from .template import (
     MANY,
+    NOTE,
     TASK,
     VARIABLE,
     Named,
@@ -37,7 +40,7 @@ TOKENS_AT_ONCE = 1_000
 # asked sees there whether it has expired: as a condition, this takes the server a tenth of reading a variable, and that
 # of the variable another one. So entries that are named are told too if they have expired, or were deleted.
 READ = """
-SELECT e.name, e.value, {LEFT_US}, {KNOWN}
+SELECT e.name, e.value, {LEFT_US}, {SEAL}, {KNOWN}
   FROM {sessions} s<listed>
   LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = %s AND <names>
  WHERE s.tenant = %s AND s.session_id = %s
@@ -70,11 +73,11 @@ SELECT COALESCE(SUM(e.kind = 1), 0), COALESCE(SUM(e.size_bytes), 0)
 
 # All times of one write are counted from one time.
 PUT = """
-INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at)
+INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at, checksum)
 SELECT s.tenant, s.sid, %s, fresh.name, fresh.value, fresh.likeness, fresh.size_bytes, s.stamp, s.stamp,
-       TIMESTAMPADD(MICROSECOND, {AT} + fresh.ttl_us, '1970-01-01')
+       TIMESTAMPADD(MICROSECOND, {AT} + fresh.ttl_us, '1970-01-01'), fresh.checksum
   FROM {sessions} s
-  JOIN (VALUES <rows>) AS fresh (name, value, likeness, size_bytes, ttl_us)
+  JOIN (VALUES <rows>) AS fresh (name, value, likeness, size_bytes, ttl_us, checksum)
  WHERE s.tenant = %s AND s.session_id = %s
     ON DUPLICATE KEY UPDATE
        value      = fresh.value,
@@ -82,13 +85,14 @@ SELECT s.tenant, s.sid, %s, fresh.name, fresh.value, fresh.likeness, fresh.size_
        size_bytes = fresh.size_bytes,
        version    = s.stamp,
        used       = s.stamp,
-       expires_at = TIMESTAMPADD(MICROSECOND, {AT} + fresh.ttl_us, '1970-01-01')
+       expires_at = TIMESTAMPADD(MICROSECOND, {AT} + fresh.ttl_us, '1970-01-01'),
+       checksum   = fresh.checksum
 """
 
 # One entry, its content given twice: without a table made of it, this takes three quarters of the time.
 PUT_ONE = """
-INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at)
-SELECT s.tenant, s.sid, %s, %s, %s, %s, %s, s.stamp, s.stamp, <expires>
+INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at, checksum)
+SELECT s.tenant, s.sid, %s, %s, %s, %s, %s, s.stamp, s.stamp, <expires>, %s
   FROM {sessions} s
  WHERE s.tenant = %s AND s.session_id = %s
     ON DUPLICATE KEY UPDATE
@@ -97,17 +101,19 @@ SELECT s.tenant, s.sid, %s, %s, %s, %s, %s, s.stamp, s.stamp, <expires>
        size_bytes = %s,
        version    = s.stamp,
        used       = s.stamp,
-       expires_at = <expires>
+       expires_at = <expires>,
+       checksum   = %s
 """
 EXPIRES = "TIMESTAMPADD(MICROSECOND, {AT} + %s, '1970-01-01')"
 
 # What expires keeps its time, and nothing happens unless the write was settled as carried out.
 PUT_IF_MATCHED = """
-INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at)
-SELECT s.tenant, s.sid, 1, fresh.name, fresh.value, fresh.likeness, fresh.size_bytes, s.stamp, s.stamp, NULL
+INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at, checksum)
+SELECT s.tenant, s.sid, 1, fresh.name, fresh.value, fresh.likeness, fresh.size_bytes, s.stamp, s.stamp, NULL,
+       fresh.checksum
   FROM {sessions} s
   JOIN {settled} t ON t.tenant = s.tenant AND t.token = %s AND t.outcome = 1
-  JOIN (VALUES ROW(%s, %s, %s, %s)) AS fresh (name, value, likeness, size_bytes)
+  JOIN (VALUES ROW(%s, %s, %s, %s, %s)) AS fresh (name, value, likeness, size_bytes, checksum)
  WHERE s.tenant = %s AND s.session_id = %s
     ON DUPLICATE KEY UPDATE
        expires_at = IF({entries}.value IS NULL OR COALESCE({entries}.expires_at <= UTC_TIMESTAMP(6), FALSE), NULL,
@@ -115,13 +121,15 @@ SELECT s.tenant, s.sid, 1, fresh.name, fresh.value, fresh.likeness, fresh.size_b
        value      = fresh.value,
        likeness   = fresh.likeness,
        size_bytes = fresh.size_bytes,
+       checksum   = fresh.checksum,
        version    = s.stamp,
        used       = s.stamp
 """
 
 APPEND = """
-INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at)
-SELECT s.tenant, s.sid, 3, LPAD(s.last_note, 20, '0'), %s, NULL, %s, s.stamp, s.stamp, NULL
+INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at, checksum)
+SELECT s.tenant, s.sid, 3, LPAD(s.last_note, 20, '0'), %s, NULL, %s, s.stamp, s.stamp, NULL,
+       %s ^ CRC32(LPAD(s.last_note, 20, '0'))
   FROM {sessions} s
  WHERE s.tenant = %s AND s.session_id = %s
 """
@@ -129,14 +137,14 @@ SELECT s.tenant, s.sid, 3, LPAD(s.last_note, 20, '0'), %s, NULL, %s, s.stamp, s.
 # What is deleted stays as a row without a value: the next checkpoint, and whoever asks for versions, is told by it.
 REMOVE = """
 UPDATE {sessions} s STRAIGHT_JOIN <listed>{entries} e ON {OF_SESSION} AND e.kind = %s AND <names>
-   SET e.value = NULL, e.likeness = NULL, e.size_bytes = 0, e.expires_at = NULL, e.version = s.stamp
+   SET e.value = NULL, e.likeness = NULL, e.size_bytes = 0, e.checksum = 0, e.expires_at = NULL, e.version = s.stamp
  WHERE s.tenant = %s AND s.session_id = %s AND e.value IS NOT NULL
 """
 
 # What has expired goes the same way, but with the version that it had.
 REMOVE_EXPIRED = """
 UPDATE {entries} e JOIN {sessions} s ON {OF_SESSION}
-   SET e.value = NULL, e.likeness = NULL, e.size_bytes = 0, e.expires_at = NULL
+   SET e.value = NULL, e.likeness = NULL, e.size_bytes = 0, e.checksum = 0, e.expires_at = NULL
  WHERE s.tenant = %s AND s.session_id = %s AND e.kind = 1 AND e.expires_at <= UTC_TIMESTAMP(6)
 """
 
@@ -157,7 +165,7 @@ UPDATE {entries} e
          WHERE o.tenant = %s AND o.session_id = %s
         WINDOW recency AS (ORDER BY x.version > o.prior DESC, x.used DESC, x.name DESC ROWS UNBOUNDED PRECEDING)
        ) AS ranked ON ranked.name = e.name
-   SET e.value = NULL, e.likeness = NULL, e.size_bytes = 0, e.expires_at = NULL, e.version = s.stamp
+   SET e.value = NULL, e.likeness = NULL, e.size_bytes = 0, e.checksum = 0, e.expires_at = NULL, e.version = s.stamp
  WHERE s.tenant = %s AND s.session_id = %s AND e.kind = 1 AND NOT ranked.spared
    AND (ranked.place > %s OR ranked.upto > %s)
 """
@@ -174,14 +182,21 @@ CAN_ADD = """
 SELECT CAST(IF(EXISTS (
          SELECT 1 FROM {sessions} s JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name = %s AND {ALIVE}
           WHERE s.tenant = %s AND s.session_id = %s
-            AND NOT ({NUMBER} AND {DECIMAL} + %s BETWEEN {LEAST} AND {MOST})), '', '1') AS JSON)
+            AND NOT ({SOUND} AND {NUMBER} AND {DECIMAL} + %s BETWEEN {LEAST} AND {MOST})), '', '1') AS JSON)
 """
 
+# The checksum of a sum, which is its own likeness.
+SUM_CHECKSUM = (
+    checksum_sql(("s.tenant", "s.session_id"), ("{entries}.value",), ("{entries}.kind",))
+    + " ^ CRC32({entries}.name) ^ CRC32({entries}.value)"
+)
+
 ADD = """
-INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at)
-SELECT s.tenant, s.sid, 1, fresh.name, fresh.value, fresh.value, fresh.size_bytes, s.stamp, s.stamp, NULL
+INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at, checksum)
+SELECT s.tenant, s.sid, 1, fresh.name, fresh.value, fresh.value, fresh.size_bytes, s.stamp, s.stamp, NULL,
+       fresh.checksum
   FROM {sessions} s
-  JOIN (VALUES ROW(%s, %s, %s)) AS fresh (name, value, size_bytes)
+  JOIN (VALUES ROW(%s, %s, %s, %s)) AS fresh (name, value, size_bytes, checksum)
  WHERE s.tenant = %s AND s.session_id = %s
     ON DUPLICATE KEY UPDATE
        value      = IF({entries}.value IS NULL OR COALESCE({entries}.expires_at <= UTC_TIMESTAMP(6), FALSE),
@@ -191,8 +206,9 @@ SELECT s.tenant, s.sid, 1, fresh.name, fresh.value, fresh.value, fresh.size_byte
        size_bytes = %s + LENGTH({entries}.value),
        version    = s.stamp,
        used       = s.stamp,
-       expires_at = IF({entries}.expires_at <= UTC_TIMESTAMP(6), NULL, {entries}.expires_at)
-"""
+       expires_at = IF({entries}.expires_at <= UTC_TIMESTAMP(6), NULL, {entries}.expires_at),
+       checksum   = <checksum>
+""".replace("<checksum>", SUM_CHECKSUM)
 SETTLE = "INSERT INTO {settled} (tenant, token, outcome, settled_at) VALUES (%s, %s, NULL, UTC_TIMESTAMP(6))"
 
 # The answer is how many entries there are that are about to be removed. It is the last insert id too.
@@ -250,17 +266,34 @@ class EntryRow:
     size_bytes: int
     ttl_us: int | None = None
 
-    @property
-    def params(self) -> tuple[Param, ...]:
+    def params(self, key: SessionKey, kind: int) -> tuple[Param, ...]:
         """In the order of the statement."""
-        return (self.name, self.value, self.likeness, self.size_bytes, self.ttl_us)
+        return (*self.content, self.ttl_us, self.checksum(key, kind))
+
+    @property
+    def content(self) -> tuple[Param, ...]:
+        """Name, value, likeness and bytes."""
+        return (self.name, self.value, self.likeness, self.size_bytes)
+
+    def checksum(self, key: SessionKey, kind: int) -> int:
+        """The checksum of the row."""
+        of_likeness = 0 if self.likeness is None else crc32(self.likeness)
+        return entry_checksum(key, kind, self.name, self.value) ^ of_likeness
+
+
+def entry_checksum(key: SessionKey, kind: int, name: str, value: bytes | None) -> int:
+    """The checksum of an entry without its likeness, as it is read; 0 of what was deleted.
+
+    See `SUM_CHECKSUM`, where the server computes it.
+    """
+    return 0 if value is None else checksum(key, value, kind) ^ crc32(name.encode())
 
 
 class EntryStatements(WorkingStatements):
     """Reading and writing entries, and tokens of writes."""
 
     def read(self, key: SessionKey, names: Sequence[str], as_json: str = "", kind: int = VARIABLE) -> Statement:
-        """Name, value, microseconds left, and what is known of the session, of entries by their names.
+        """Name, value, microseconds left, checksum, and what is known of the session, of entries by their names.
 
         Also of those that have expired, or were deleted, which have no value.
         """
@@ -299,8 +332,8 @@ class EntryStatements(WorkingStatements):
         some = [rows[start : start + ROWS_PER_STATEMENT] for start in range(0, len(rows), ROWS_PER_STATEMENT)]
         return tuple(
             Statement(
-                self._text(PUT, ("<rows>", ", ".join(["ROW(%s, %s, %s, %s, %s)"] * len(portion)))),
-                (kind, *(param for row in portion for param in row.params), *key),
+                self._text(PUT, ("<rows>", ", ".join(["ROW(%s, %s, %s, %s, %s, %s)"] * len(portion)))),
+                (kind, *(param for row in portion for param in row.params(key, kind)), *key),
             )
             for portion in some
         )
@@ -308,16 +341,18 @@ class EntryStatements(WorkingStatements):
     def _put_one(self, key: SessionKey, kind: int, row: EntryRow) -> Statement:
         content = (row.value, row.likeness, row.size_bytes)
         expires, ttl = ("NULL", ()) if row.ttl_us is None else (EXPIRES, (row.ttl_us,))
-        params = (kind, row.name, *content, *ttl, *key, *content, *ttl)
+        checksum = row.checksum(key, kind)
+        params = (kind, row.name, *content, *ttl, checksum, *key, *content, *ttl, checksum)
         return Statement(self._text(PUT_ONE, ("<expires>", expires)), params)
 
     def put_if_matched(self, key: SessionKey, token: bytes, row: EntryRow) -> Statement:
         """Write a variable if the write was settled as carried out; it keeps its time to live."""
-        return Statement(self._text(PUT_IF_MATCHED), (token, *row.params[:4], *key))
+        return Statement(self._text(PUT_IF_MATCHED), (token, *row.content, row.checksum(key, VARIABLE), *key))
 
     def append(self, key: SessionKey, note: bytes) -> Statement:
         """Add a note at the place that was counted for it."""
-        return Statement(self._text(APPEND), (note, len(note), *key))
+        checksum = entry_checksum(key, NOTE, "", note)
+        return Statement(self._text(APPEND), (note, len(note), checksum, *key))
 
     def remove(self, key: SessionKey, kind: int, names: Sequence[str] | None = None, as_json: str = "") -> Statement:
         """Remove entries of a kind, by name or all."""
@@ -347,7 +382,9 @@ class EntryStatements(WorkingStatements):
     def add(self, key: SessionKey, name: str, by: int) -> Statement:
         """Add to a variable."""
         text, key_bytes = str(by).encode(), len(name.encode())
-        return Statement(self._text(ADD), (name, text, key_bytes + len(text), *key, by, key_bytes))
+        row = EntryRow(name, text, text, key_bytes + len(text))
+        added = (name, text, row.size_bytes, row.checksum(key, VARIABLE))
+        return Statement(self._text(ADD), (*added, *key, by, key_bytes))
 
     def settle(self, tenant: str, token: bytes) -> Statement:
         """Leave the token of a write without an answer."""
@@ -363,7 +400,7 @@ class EntryStatements(WorkingStatements):
 
     def settle_match(self, key: SessionKey, token: bytes, name: str, likeness: bytes | None) -> Statement:
         """Leave the token of a write whose answer is whether a variable is as expected."""
-        expected = "e.name IS NULL" if likeness is None else "e.likeness = %s"
+        expected = "e.name IS NULL" if likeness is None else "e.likeness = %s AND {SOUND}"
         params = () if likeness is None else (likeness,)
         return Statement(self._text(SETTLE_MATCH, ("<expected>", expected)), (key.tenant, token, name, *key, *params))
 

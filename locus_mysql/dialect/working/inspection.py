@@ -22,7 +22,7 @@ ONE = "SELECT <columns> FROM {sessions} s WHERE {SESSION}"
 
 # Variables, the task state and the notes, in the order in which notes were made.
 ENTRIES = """
-SELECT e.kind, e.name, e.value, e.size_bytes, e.expires_at
+SELECT e.kind, e.name, e.value, e.size_bytes, e.expires_at, {SEAL}
   FROM {sessions} s
   JOIN {entries} e ON {OF_SESSION} AND {ALIVE}
  WHERE {SESSION}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..schema import Schema, Table
 
 #: Raised when a change of layout needs a migration.
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 
 #: The roles of the tables, in the order in which they are made.
 ROLES = ("sessions", "entries", "checkpoints", "history", "settled")
@@ -36,7 +36,8 @@ SESSIONS = """(
 
 # One row per variable (kind 1), for the task state (kind 2), and per note (kind 3), whose name is its place in 20
 # digits. value is the JSON that was given, as bytes; where it is NULL, the row tells that something was deleted, for
-# the next checkpoint and for those who ask for versions.
+# the next checkpoint and for those who ask for versions; its checksum is 0. Else the checksum covers tenant, session
+# id, kind, name, value and likeness.
 ENTRIES = """(
   tenant     VARCHAR(128)     NOT NULL,
   sid        BINARY(16)       NOT NULL,
@@ -48,6 +49,7 @@ ENTRIES = """(
   version    BIGINT UNSIGNED  NOT NULL,
   used       BIGINT UNSIGNED  NOT NULL,
   expires_at DATETIME(6)      NULL,
+  checksum   INT UNSIGNED     NOT NULL,
   PRIMARY KEY (tenant, sid, kind, name)
 """
 
@@ -65,7 +67,8 @@ CHECKPOINTS = """(
   PRIMARY KEY (tenant, sid, checkpoint_id)
 """
 
-# What entries were when checkpoints were made: of each, only what had changed since the checkpoint before.
+# What entries were when checkpoints were made: of each, only what had changed since the checkpoint before. The
+# checksum covers the version, too.
 HISTORY = """(
   tenant     VARCHAR(128)     NOT NULL,
   sid        BINARY(16)       NOT NULL,
@@ -76,6 +79,7 @@ HISTORY = """(
   likeness   VARBINARY(32)    NULL,
   size_bytes INT UNSIGNED     NOT NULL,
   expires_at DATETIME(6)      NULL,
+  checksum   INT UNSIGNED     NOT NULL,
   PRIMARY KEY (tenant, sid, kind, name, version)
 """
 

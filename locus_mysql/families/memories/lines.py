@@ -20,6 +20,7 @@ from .arguments import (
 )
 from .moving import KeptItem, time_text
 from .namespaces import encoded_key, labels_of, path_of
+from .records import NO_JSON
 from .vectors.coding import decode_vector, floats_of
 
 #: What the first line says.
@@ -52,7 +53,7 @@ def item_line(item: KeptItem, *, searched: bool = True) -> bytes:
         searched: Whether the tables keep text to be searched by word; else there is none to tell of.
 
     Raises:
-        CorruptCheckpoint: What is stored of it is no JSON.
+        CorruptCheckpoint: What is stored of it is no JSON, or a checksum is wrong.
     """
     row = item.row
     try:
@@ -60,10 +61,9 @@ def item_line(item: KeptItem, *, searched: bool = True) -> bytes:
         metadata = None if row.metadata is None else json.loads(row.metadata)
         named = {"namespace": labels_of(row.path), "key": row.key.decode()}
     except ValueError:
-        raise CorruptCheckpoint(
-            f"Item {row.key.decode(errors='replace')!r} in {labels_of(row.path)!r} cannot be read: it is no JSON. "
-            "Delete it."
-        ) from None
+        raise _unreadable(row, NO_JSON) from None
+    if item.damage is not None:
+        raise _unreadable(row, item.damage)
     content: dict[str, Any] = {**named, "value": value}
     if metadata is not None:
         content["metadata"] = metadata
@@ -80,6 +80,11 @@ def item_line(item: KeptItem, *, searched: bool = True) -> bytes:
             for digest, raw in item.vectors
         ]
     return sealed(content)
+
+
+def _unreadable(row: KeptRow, why: str) -> CorruptCheckpoint:
+    name = row.key.decode(errors="replace")
+    return CorruptCheckpoint(f"Item {name!r} in {labels_of(row.path)!r} cannot be read: {why}. Delete it.")
 
 
 def default_text(value: Any) -> str | None:

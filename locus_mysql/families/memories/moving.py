@@ -13,9 +13,12 @@ from ...dialect.memories.dialect import MemoryDialect
 from ...dialect.memories.moving import KeptRow
 from ...dialect.memories.ranges import Range
 from ...dialect.memories.vectors import VectorRow
+from ...dialect.memories.writing import item_checksum
 from ...drivers.interface import Row
 from ...engine.operation import Batch, Operation, Outdated
+from .records import WRONG_CHECKSUM, WRONG_EMBEDDING
 from .vectors.coding import decode_vector, encode_vector
+from .vectors.stored import is_sound
 from .writing import ItemKey
 
 
@@ -27,10 +30,12 @@ class KeptItem:
         row: What stands in its row.
         vectors: Its embeddings in order, as 32-bit floats, little-endian, each with the digest of its text if it is of
             a text.
+        damage: Why what was read cannot be what was written; None if nothing speaks against it.
     """
 
     row: KeptRow
     vectors: tuple[tuple[bytes | None, bytes], ...] = ()
+    damage: str | None = None
 
     @property
     def key(self) -> ItemKey:
@@ -75,7 +80,7 @@ class MovingOperations:
     def page(self, tenant: str, where: Range, after: ItemKey | None, limit: int) -> Operation[list[KeptItem]]:
         """Items that have not expired, in the order of their paths and keys, behind one. One round trip."""
         (found,) = yield Batch.of(self.sql.moving.page(tenant, where, after, limit))
-        return [item for item, _ in items_of(found.rows)]
+        return [item for item, _ in items_of(tenant, found.rows)]
 
     def restore(self, tenant: str, items: Sequence[KeptItem], *, overwrite: bool = False) -> Operation[Restored]:
         """Write items as they were, and read them again to compare. May be repeated: what is there is passed over.
@@ -124,7 +129,7 @@ class MovingOperations:
     def _there(self, tenant: str, keys: Iterable[ItemKey]) -> Operation[dict[ItemKey, tuple[KeptItem, bool]]]:
         """Those of these items that are stored, each with whether it has not expired."""
         results = yield Batch(self.sql.moving.kept(tenant, list(keys)), atomic=False)
-        found = items_of(row for result in results for row in result.rows)
+        found = items_of(tenant, (row for result in results for row in result.rows))
         return {item.key: (self._fitting(item), live) for item, live in found}
 
     def _write(self, tenant: str, items: Sequence[KeptItem], absent: Sequence[ItemKey]) -> Operation[None]:
@@ -155,17 +160,23 @@ class MovingOperations:
         return item if self.config.search or item.row.text is None else replace(item, row=replace(item.row, text=None))
 
 
-def items_of(rows: Iterable[Row]) -> list[tuple[KeptItem, bool]]:
+def items_of(tenant: str, rows: Iterable[Row]) -> list[tuple[KeptItem, bool]]:
     """Items from rows, of which several stand for one with several embeddings; each with whether it has not expired."""
     heads: dict[ItemKey, tuple[KeptRow, bool]] = {}
     vectors: dict[ItemKey, list[tuple[bytes | None, bytes]]] = {}
+    damages: dict[ItemKey, str] = {}
     for row in rows:
         key = (cast(bytes, row[0]), cast(bytes, row[1]))
         if key not in heads:
-            heads[key] = (_row_of(row), bool(row[10]))
-        if row[12] is not None:
-            vectors.setdefault(key, []).append((cast("bytes | None", row[11]), cast(bytes, row[12])))
-    return [(KeptItem(row, tuple(vectors.get(key, ()))), live) for key, (row, live) in heads.items()]
+            heads[key] = (_row_of(row), bool(row[11]))
+            if row[8] != item_checksum(tenant, *cast("tuple[bytes, bytes, str, str | None, int]", row[:5])):
+                damages[key] = WRONG_CHECKSUM
+        embedding = row[13:]
+        if embedding[3] is not None:
+            vectors.setdefault(key, []).append((cast("bytes | None", row[12]), cast(bytes, embedding[3])))
+            if not is_sound(tenant, embedding):
+                damages.setdefault(key, WRONG_EMBEDDING)
+    return [(KeptItem(row, tuple(vectors.get(key, ())), damages.get(key)), live) for key, (row, live) in heads.items()]
 
 
 def time_text(time: datetime) -> str:
@@ -174,7 +185,7 @@ def time_text(time: datetime) -> str:
 
 
 def _row_of(row: Row) -> KeptRow:
-    path, key, value, metadata, version, created_at, updated_at, expires_at, ttl_us, text = row[:10]
+    path, key, value, metadata, version, created_at, updated_at, expires_at, _, ttl_us, text = row[:11]
     return KeptRow(
         cast(bytes, path),
         cast(bytes, key),

@@ -14,6 +14,7 @@ from ...dialect.memories.filters import Condition
 from ...dialect.memories.ranges import Range
 from ...drivers.interface import Result, Row
 from ...engine.counters import Counters
+from ...engine.logs import DAMAGE
 from ...engine.operation import Batch, Operation
 from ...runtime.answers import decodes_rows
 from ...runtime.damage import readable
@@ -24,6 +25,7 @@ from .vectors.cache import KnownRange, VectorCache
 from .vectors.coding import signs_of
 from .vectors.numeric import say_if_missing
 from .vectors.scoring import Query
+from .vectors.stored import sound_embeddings
 from .vectors.table import Candidate, CodeTable, VectorKey
 from .writing import ItemKey
 
@@ -153,7 +155,7 @@ class NearestOperations:
         if not some:
             return [], complete, blind
         first = some if condition.sql else some[: _needed(some, wanted)]
-        compared = _Compared(query, condition, min_score)
+        compared = _Compared(tenant, query, condition, min_score)
         vectors = compared.ask_vectors(self.sql, tenant, [one.key for one in first])
         likely = [one.key[:2] for one in (first if condition.sql else first[: _likely(wanted)])]
         items = compared.ask_items(self.sql, tenant, likely, condition)
@@ -190,7 +192,7 @@ class NearestOperations:
                 lacking = known.table.lacking(max(LACKING_AT_ONCE + 1, READ_BYTES // (4 * known.table.dims)))
             candidates = chain(some[len(first) :], candidates)
             since = writes if len(writes) <= NAMESPACES_ASKED else {}
-            compared = _Compared(query, condition, min_score)
+            compared = _Compared(tenant, query, condition, min_score)
             compared.compare(held)
             unknown = dict.fromkeys(one.key for one in first if one.key not in held)
             spans = _spans_of(lacking) if len(lacking) > LACKING_AT_ONCE else []
@@ -214,7 +216,7 @@ class NearestOperations:
             answers = results[1:]
             compared.take(answers[: len(vectors)], answers[len(vectors) : len(vectors) + len(items)])
             if lacking and News.of(results[-1].rows).writes == writes:
-                _learn(known, writes, (row for result in answers if result.columns == 4 for row in result.rows))
+                _learn(known, tenant, writes, (row for result in answers if result.columns == 5 for row in result.rows))
             return (yield from self._compare(tenant, compared, first, candidates, condition, wanted, min_score))
 
     def _compare(
@@ -248,7 +250,7 @@ class NearestOperations:
             more = [] if enough else list(islice(candidates, 3 * count))
             if not more and not unread:
                 rows = [(compared.rows[key], score) for key, score in best]
-                return list(readable(lambda found: MemoryHit(item_of(found[0]), found[1]), rows))
+                return list(readable(lambda found: MemoryHit(item_of(tenant, found[0]), found[1]), rows))
             vectors = compared.ask_vectors(self.sql, tenant, [one.key for one in more])
             count += len(more)
             likely = [*unread, *(one.key[:2] for one in more if condition.sql)]
@@ -367,12 +369,12 @@ def _apply(known: KnownRange, news: News, paths: Iterable[bytes]) -> None:
         known.writes[path] = (news.scopes[path].stamp, news.scopes[path].token)
 
 
-def _learn(known: KnownRange, writes: Writes, rows: Iterable[Row]) -> None:
+def _learn(known: KnownRange, tenant: str, writes: Writes, rows: Iterable[Row]) -> None:
     """Keep embeddings that were read when these were the last writes to the range, unless it has been caught up."""
     with known.lock:
         if known.writes == writes:
-            for path, name, place, embedding in rows:
-                known.table.know((cast(bytes, path), cast(bytes, name), cast(int, place)), cast(bytes, embedding))
+            for (path, name, place, *_), embedding in sound_embeddings(tenant, rows):
+                known.table.know((cast(bytes, path), cast(bytes, name), cast(int, place)), embedding)
 
 
 def _spans_of(keys: Iterable[VectorKey]) -> list[tuple[bytes, bytes, bytes]]:
@@ -405,12 +407,14 @@ class _Compared:
     """What a search knows of its candidates so far.
 
     Args:
+        tenant: Whose they are.
         query: The embedding asked for.
         condition: What the items must fulfil.
         least: Leave out lower scores.
     """
 
-    def __init__(self, query: Query, condition: Condition, least: float | None) -> None:
+    def __init__(self, tenant: str, query: Query, condition: Condition, least: float | None) -> None:
+        self._tenant = tenant
         self.rows: dict[ItemKey, Row] = {}
         self._query = query
         self._condition = condition
@@ -445,7 +449,7 @@ class _Compared:
                     self.rows[cast(bytes, row[0]), cast(bytes, row[1])] = row
 
     def _take_scores(self, rows: Sequence[Row]) -> None:
-        for key, score in _best_of_items(self._query, rows).items() if rows else ():
+        for key, score in _best_of_items(self._tenant, self._query, rows).items() if rows else ():
             self._scores[key] = max(score, self._scores.get(key, score))
 
     def best(self, wanted: int) -> list[tuple[ItemKey, float]]:
@@ -459,12 +463,15 @@ class _Compared:
         return nsmallest(wanted, there, key=lambda entry: (-entry[1], entry[0]))
 
 
-def _best_of_items(query: Query, rows: Sequence[Row]) -> dict[ItemKey, float]:
+def _best_of_items(tenant: str, query: Query, rows: Sequence[Row]) -> dict[ItemKey, float]:
     """The best score of each item among the embeddings of some rows; those that are damaged are passed over."""
     width = 4 * len(query.values)
-    fitting = [row for row in rows if len(cast(bytes, row[3])) == width]
+    sound = sound_embeddings(tenant, rows)
+    if len(sound) < len(rows):
+        DAMAGE.warning("Embeddings whose checksum is wrong were left out of a search.")
+    fitting = [(row, embedding) for row, embedding in sound if len(embedding) == width]
     best: dict[ItemKey, float] = {}
-    for row, score in zip(fitting, query.scores([cast(bytes, row[3]) for row in fitting]), strict=True):
+    for (row, _), score in zip(fitting, query.scores([embedding for _, embedding in fitting]), strict=True):
         if not isnan(score):
             key = (cast(bytes, row[0]), cast(bytes, row[1]))
             best[key] = max(score, best.get(key, score))

@@ -20,6 +20,7 @@ from ...runtime.damage import readable
 from ...runtime.words import parts_of
 from .namespaces import begins_with, ends_with, labels_of, literal_start, path_of
 from .records import (
+    WRONG_EMBEDDING,
     Hits,
     MemoryHit,
     MemoryItem,
@@ -28,6 +29,7 @@ from .records import (
     item_of,
     unreadable,
 )
+from .vectors.stored import sound_embeddings
 from .writing import ItemKey
 
 T = TypeVar("T")
@@ -68,7 +70,7 @@ class ReadingOperations:
         refreshing = self.sql.writing.refresh(tenant, keys) if refresh and self.config.reads != "inspect" else ()
         results = yield Batch((*refreshing, *self.sql.reading.get(tenant, keys)), atomic=False)
         rows = [row for result in results[len(refreshing) :] for row in result.rows]
-        return {(cast(bytes, row[0]), cast(bytes, row[1])): item_of(row) for row in rows}
+        return {(cast(bytes, row[0]), cast(bytes, row[1])): item_of(tenant, row) for row in rows}
 
     def list_keys(self, tenant: str, path: bytes, limit: int, offset: int) -> Operation[list[str]]:
         """Keys of a namespace, in their order. One round trip."""
@@ -82,7 +84,7 @@ class ReadingOperations:
     def newest(self, tenant: str, where: Range, condition: Condition, limit: int, offset: int) -> Operation[Hits]:
         """Items, most recently written first. One round trip."""
         rows = yield from _admitted(partial(self.sql.reading.list, tenant, where, condition), condition, limit, offset)
-        return Hits(MemoryHit(item, None) for item in readable(item_of, rows))
+        return Hits(MemoryHit(item, None) for item in readable(partial(item_of, tenant), rows))
 
     def words(
         self, tenant: str, where: Range, condition: Condition, query: str, limit: int, offset: int = 0
@@ -103,12 +105,12 @@ class ReadingOperations:
                 yield Batch.of(self.sql.writing.index_pending(PENDING_LIMIT))
             finding = partial(self.sql.reading.words, tenant, where, condition, query, parts)
             rows = yield from _admitted(finding, condition, limit, offset)
-            return Hits(MemoryHit(item_of(row), float(cast(float, row[8]))) for row in rows)
+            return Hits(readable(partial(hit_of, tenant), rows))
         if self.config.reads == "inspect":  # what has been indexed by others is found
             (found,) = yield Batch.of(find)
         else:
             _, found = yield Batch((self.sql.writing.index_pending(PENDING_LIMIT), find), atomic=False)
-        return Hits(readable(hit_of, found.rows))
+        return Hits(readable(partial(hit_of, tenant), found.rows))
 
     def list_namespaces(
         self,
@@ -140,11 +142,19 @@ class ReadingOperations:
         return list(found)[offset : offset + limit]
 
     def embedding(self, tenant: str, key: ItemKey) -> Operation[list[bytes]]:
-        """The embeddings of an item that is there, as 32-bit floats. One round trip."""
+        """The embeddings of an item that is there, as 32-bit floats. One round trip.
+
+        Raises:
+            CorruptCheckpoint: The checksum of one is wrong.
+        """
         item, vectors = yield Batch(
             (self.sql.reading.version(tenant, *key), self.sql.vectors.of_item(tenant, *key)), atomic=False
         )
-        return [cast(bytes, row[1]) for row in vectors.rows] if item.rows else []
+        if not item.rows:
+            return []
+        if len(sound := sound_embeddings(tenant, vectors.rows)) < len(vectors.rows):
+            raise unreadable(*key, WRONG_EMBEDDING)
+        return [embedding for _, embedding in sound]
 
     def past_damage(self, asking: Callable[[Guard], Operation[T]]) -> Operation[T]:
         """Ask for conditions; where that fails because an item is no JSON, ask for them of all other items.

@@ -8,12 +8,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, cast
 
+from ...dialect.memories.writing import item_checksum
 from ...drivers.interface import Row
 from ...errors import CorruptCheckpoint
 from ...runtime.answers import decodes_rows
 from .namespaces import labels_of
 
 Namespace: TypeAlias = tuple[str, ...]
+
+#: Why an item cannot be read.
+NO_JSON = "it is no JSON"
+WRONG_CHECKSUM = "its checksum is wrong"
+WRONG_EMBEDDING = "the checksum of an embedding is wrong"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +75,15 @@ class Hits(list[MemoryHit]):
 
 
 @decodes_rows
-def item_of(row: Row) -> MemoryItem:
-    """The item of a row.
+def item_of(tenant: str, row: Row) -> MemoryItem:
+    """The item of a row, read for a tenant.
 
     Raises:
-        CorruptCheckpoint: What is stored is no JSON, or its names are no UTF-8.
+        CorruptCheckpoint: What is stored is no JSON, its names are no UTF-8, or its checksum is wrong.
     """
-    path, key, value, metadata, version, created_at, updated_at, expires_at = row[:8]
+    path, key, value, metadata, version, created_at, updated_at, expires_at, stored = row[:9]
     try:
-        return MemoryItem(
+        item = MemoryItem(
             labels_of(cast(bytes, path)),
             cast(bytes, key).decode(),
             json.loads(cast(str, value)),
@@ -89,20 +95,23 @@ def item_of(row: Row) -> MemoryItem:
         )
     except (ValueError, RecursionError):
         raise unreadable(cast(bytes, path), cast(bytes, key)) from None
+    if stored != item_checksum(tenant, *cast("tuple[bytes, bytes, str, str | None, int]", row[:5])):
+        raise unreadable(cast(bytes, path), cast(bytes, key), WRONG_CHECKSUM)
+    return item
 
 
-def hit_of(row: Row) -> MemoryHit:
+def hit_of(tenant: str, row: Row) -> MemoryHit:
     """The hit of a row with a score behind the item. Raises as `item_of` does."""
-    return MemoryHit(item_of(row), float(cast(float, row[8])))
+    return MemoryHit(item_of(tenant, row), float(cast(float, row[9])))
 
 
-def unreadable(path: bytes, key: bytes) -> CorruptCheckpoint:
-    """The error to raise where an item was changed by hand, so that it cannot be read."""
+def unreadable(path: bytes, key: bytes, why: str = NO_JSON) -> CorruptCheckpoint:
+    """The error to raise where an item was damaged, or changed by hand, so that it cannot be read."""
     try:
         name, namespace = key.decode(), labels_of(path)
     except UnicodeDecodeError:
         return CorruptCheckpoint(f"Item {key!r} in {path!r} cannot be read: its names are no UTF-8. Delete it.")
-    return CorruptCheckpoint(f"Item {name!r} in {namespace!r} cannot be read: it is no JSON. Delete it.")
+    return CorruptCheckpoint(f"Item {name!r} in {namespace!r} cannot be read: {why}. Delete it.")
 
 
 def _aware(time: datetime) -> datetime:

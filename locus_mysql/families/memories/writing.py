@@ -19,6 +19,7 @@ from ...errors import InvalidInput, LocusMySQLError, VersionConflict
 from ...runtime.sampling import one_in
 from .namespaces import labels_of
 from .vectors.coding import Coded
+from .vectors.stored import sound_embeddings
 
 #: Path and key of an item.
 ItemKey: TypeAlias = tuple[bytes, bytes]
@@ -125,9 +126,10 @@ class WritingOperations:
         return cast(int, results.landed[0]) if results.landed is not None else results.named("delete").affected
 
     def known_vectors(self, tenant: str, keys: Sequence[ItemKey]) -> Operation[dict[bytes, bytes]]:
-        """What items have embeddings of, by digests of texts. One round trip."""
+        """What items have embeddings of, by digests of texts, but for damaged ones. One round trip."""
         results = yield Batch(self.sql.vectors.known(tenant, keys), atomic=False)
-        return {cast(bytes, row[2]): cast(bytes, row[3]) for result in results for row in result.rows}
+        rows = [row for result in results for row in result.rows]
+        return {cast(bytes, row[5]): embedding for row, embedding in sound_embeddings(tenant, rows)}
 
     def clear(self, tenant: str, path: bytes) -> Operation[int]:
         """Delete all items of a namespace; returns how many there were. One round trip."""

@@ -320,7 +320,7 @@ class WorkingOperations:
                 value = written.get(command.key)
                 if value is None:
                     (found,) = yield Batch.of(self.sql.entries.read(key, (command.key,), ""))
-                    there = found_among(found.rows).get(command.key)
+                    there = found_among(key, found.rows).get(command.key)
                     value = None if there is None else there.value
                 written[command.key] = _sum(value, command)
                 more_bytes += len(written[command.key]) - len(str(command.by))

@@ -6,12 +6,13 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from typing import Any, cast
 
 from ...dialect import Statement
 from ...dialect.working.dialect import WorkingDialect
-from ...dialect.working.entries import EntryRow
+from ...dialect.working.entries import EntryRow, entry_checksum
 from ...dialect.working.sessions import (
     Allowed,
     Change,
@@ -24,6 +25,7 @@ from ...dialect.working.sessions import (
 )
 from ...dialect.working.template import NAMES_LISTED, NOTE, TASK, VARIABLE, SessionKey
 from ...drivers.interface import Row
+from ...errors import CorruptCheckpoint
 from ...runtime.answers import decodes_rows
 from .calls import (
     READS,
@@ -150,17 +152,17 @@ class Plans:
         match command:
             case Read(keys):
                 keys = tuple(dict.fromkeys(keys))
-                return Reading(entries.read(key, keys, _if_many(keys)), found_among)
+                return Reading(entries.read(key, keys, _if_many(keys)), partial(found_among, key))
             case ReadAll():
-                return Reading(entries.read_all(key, VARIABLE), found_among)
+                return Reading(entries.read_all(key, VARIABLE), partial(found_among, key))
             case ListKeys(pattern):
                 return Reading(entries.keys(key, pattern), lambda rows: [row[0] for row in rows if row[0] is not None])
             case ReadTask():
-                return Reading(entries.read(key, ("",), kind=TASK), lambda rows: rows[0][1] if rows else None)
+                return Reading(entries.read(key, ("",), kind=TASK), partial(_task, key))
             case ReadNotes(None):
-                return Reading(entries.read_all(key, NOTE), _notes)
+                return Reading(entries.read_all(key, NOTE), partial(_notes, key))
             case ReadNotes(last):
-                return Reading(entries.read_all(key, NOTE, last), lambda rows: _notes(rows)[::-1])
+                return Reading(entries.read_all(key, NOTE, last), lambda rows: _notes(key, rows)[::-1])
             case ListCheckpoints():
                 return Reading(self.sql.checkpoints.list(key), _checkpoints)
             case Measure():
@@ -310,18 +312,51 @@ def _if_many(names: Sequence[str]) -> str:
     return _json(names) if len(names) > NAMES_LISTED else ""
 
 
-def found_among(rows: Sequence[Row]) -> dict[str, Found]:
-    """The variables that these rows tell of, but for those that have expired, or were deleted."""
+def found_among(key: SessionKey, rows: Sequence[Row]) -> dict[str, Found]:
+    """The variables that these rows tell of, but for those that have expired, or were deleted.
+
+    Raises:
+        CorruptCheckpoint: The checksum of one is wrong.
+    """
     found = {}
     for row in rows:
         name, value, left_us = cast("tuple[str, bytes | None, int | None]", row[:3])
-        if value is not None and (left_us is None or left_us > 0):
+        if left_us is not None and left_us <= 0:
+            continue
+        _check(key, VARIABLE, row)
+        if value is not None:
             found[name] = Found(value, left_us)
     return found
 
 
-def _notes(rows: Sequence[Row]) -> list[bytes]:
+def _notes(key: SessionKey, rows: Sequence[Row]) -> list[bytes]:
+    for row in rows:
+        _check(key, NOTE, row)
     return [cast(bytes, row[1]) for row in rows if row[0] is not None]
+
+
+def _task(key: SessionKey, rows: Sequence[Row]) -> bytes | None:
+    if not rows:
+        return None
+    _check(key, TASK, rows[0])
+    return cast("bytes | None", rows[0][1])
+
+
+def _check(key: SessionKey, kind: int, row: Row) -> None:
+    """Raise if the checksum of an entry is wrong; a row without a name tells of none."""
+    name, value, _, stored = row[:4]
+    if name is not None and stored != entry_checksum(key, kind, cast(str, name), cast("bytes | None", value)):
+        raise damaged_entry(key.session_id, kind, cast(str, name))
+
+
+def damaged_entry(session_id: str, kind: int, name: str) -> CorruptCheckpoint:
+    """The error to raise where the checksum of an entry is wrong."""
+    what, advice = f"Variable {name!r}", "Set it anew, or delete it."
+    if kind == TASK:
+        what, advice = "The task state", "Set it anew."
+    elif kind == NOTE:
+        what, advice = f"Note {name.lstrip('0')}", "Clear the notes."
+    return CorruptCheckpoint(f"{what} of session {session_id!r} cannot be read: its checksum is wrong. {advice}")
 
 
 def _checkpoints(rows: Sequence[Row]) -> list[Checkpoint]:

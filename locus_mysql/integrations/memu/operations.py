@@ -36,6 +36,10 @@ R = TypeVar("R", bound=BaseRecord)
 HOUSEKEEPING_EVERY = 64
 
 
+#: What errors call a record.
+_KINDS = {"resources": "Resource", "items": "Item", "categories": "Category", "links": "Relation"}
+
+
 class MemuStore:
     """What the operations of one database share.
 
@@ -114,6 +118,7 @@ class RecordOperations(Generic[R]):
         self.role = role
         self.model: type[R] = scoped(store.scope.user_model, record)
         self._core = CORE[role]
+        self._kind = _KINDS[role]
 
     @property
     def tenant(self) -> str:
@@ -176,8 +181,15 @@ class RecordOperations(Generic[R]):
 
     @decodes_rows
     def read(self, row: Row) -> R:
-        """A record of a row."""
-        values: dict[str, Any] = dict(zip(self.store.sql.columns[self.role], row, strict=True))
+        """A record of a row.
+
+        Raises:
+            CorruptCheckpoint: Its checksum is wrong, or ``extra`` is no JSON object.
+        """
+        *content, sound = row
+        values: dict[str, Any] = dict(zip(self.store.sql.columns[self.role], content, strict=True))
+        if not sound:
+            raise CorruptCheckpoint(f"{self._kind} {values['id']!r} cannot be read: its checksum is wrong. Delete it.")
         for name in ("created_at", "updated_at", "happened_at"):
             if name in values:
                 values[name] = aware(values[name])

@@ -100,7 +100,7 @@ class MemuOperations(MemuStore):
             yield from self.write(*links)
         return renamed
 
-    def _link(self, record: AnyRecord, renamed: Mapping[str, str]) -> Statement:
+    def _link(self, record: AnyRecord, renamed: Mapping[str, str]) -> tuple[Statement, Statement]:
         values = self._columns("links", record)
         category = cast(str, values["category_id"])
         values["category_id"] = renamed.get(category, category)

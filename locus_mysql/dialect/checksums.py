@@ -1,0 +1,56 @@
+"""Checksums of rows of which each column can be read: `checksum`, and `checksum_sql` for the server.
+
+The checksum of a row covers its place, such as tenant, namespace and key, and its content. It is the CRC32 of the names
+of the place and of a summary of each content, with NUL bytes between them; the summary of text or bytes is their CRC32,
+so that the server need not join what is large. Both functions give the same number for the same row.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import TypeAlias
+
+Content: TypeAlias = str | bytes | int | None
+
+
+def checksum(place: Sequence[str | bytes], *contents: Content) -> int:
+    """The checksum of a row.
+
+    Args:
+        place: The names by which it is found.
+        contents: Its other columns.
+    """
+    parts = [name.encode() if isinstance(name, str) else name for name in place]
+    parts += [_summary(content) for content in contents]
+    return zlib.crc32(b"\0".join(parts))
+
+
+def _summary(content: Content) -> bytes:
+    if content is None:
+        return b""
+    if isinstance(content, str):
+        content = content.encode()
+    return b"%d" % (content if isinstance(content, int) else zlib.crc32(content))
+
+
+def checksum_sql(place: Sequence[str], texts: Sequence[str] = (), numbers: Sequence[str] = ()) -> str:
+    """The same as an SQL expression.
+
+    Args:
+        place: Expressions of names; none may be NULL.
+        texts: Expressions of text or bytes.
+        numbers: Expressions of whole numbers, which stand behind the texts.
+    """
+    summaries = [*(f"COALESCE(CRC32({text}), '')" for text in texts), *(f"COALESCE({one}, '')" for one in numbers)]
+    return f"CRC32(CONCAT_WS(0x00, {', '.join([*place, *summaries])}))"
+
+
+def with_version(checksum: int, version: int) -> int:
+    """A checksum that covers a version as well: the server can replace the version that it covers."""
+    return checksum ^ (version ^ version >> 32) & 0xFFFFFFFF
+
+
+def version_sql(version: str) -> str:
+    """What `with_version` combines a checksum with, by XOR, as an SQL expression."""
+    return f"(({version} ^ ({version} >> 32)) & 0xFFFFFFFF)"

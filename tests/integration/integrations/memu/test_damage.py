@@ -1,0 +1,189 @@
+"""memU's records damaged by SQL, column by column: a read gives what was saved, or names the record."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from locus_mysql.errors import CorruptCheckpoint
+from locus_mysql.integrations.memu import MemuDatabase
+
+from ...conftest import MakeConfig
+from ...damaging import Damage, damages
+from .conftest import ADA, UserModel
+
+pytestmark = [pytest.mark.slow]
+
+RunSQL = Callable[..., tuple[Any, ...]]
+
+#: The tables, each with columns that may be exchanged, and the name of a record in errors.
+TABLES = {
+    "resources": (["caption", "url"], "Resource"),
+    "memory_items": (["summary", "extra"], "Item"),
+    "memory_categories": (["description", "summary"], "Category"),
+    "category_items": (["item_id", "category_id"], "Relation"),
+}
+
+#: Columns by which records are found, or that rank them, but that are never returned.
+HIDDEN = {"locus_tenant", "locus_scope", "locus_hash", "locus_dims", "locus_mark", "locus_ref", "user_id"}
+
+
+def _fill(memu: MemuDatabase, number: int) -> None:
+    resource = memu.resource_repo.create_resource(
+        url=f"u{number}", modality="text", local_path="p", caption=f"caption {number}", embedding=None, user_data=ADA
+    )
+    item = memu.memory_item_repo.create_item(
+        resource_id=resource.id,
+        memory_type="event",
+        summary=f"süß {number}",
+        embedding=[1.0, number],
+        user_data={**ADA, "extra": {"b": 1, "a": [1.5, number]}},
+    )
+    memu.memory_item_repo.update_item(item_id=item.id, summary=f"süßer ☕ {number}", extra={"ref_id": f"r{number}"})
+    for _ in range(3):
+        memu.memory_item_repo.create_item(
+            resource_id=None, memory_type="event", summary=f"again {number}", embedding=[0.0, 1.0], user_data=ADA,
+            reinforce=True,
+        )  # fmt: skip
+    category = memu.memory_category_repo.get_or_create_category(
+        name=f"n{number}", description="", embedding=[1.0], user_data=ADA
+    )
+    memu.memory_category_repo.get_or_create_category(
+        name=f"n{number}", description=f"d{number}", embedding=[2.0], user_data=ADA
+    )
+    memu.memory_category_repo.update_category(category_id=category.id, summary=f"s{number}")
+    memu.category_item_repo.link_item_category(item.id, category.id, ADA)
+
+
+class Saved:
+    """What was saved, and what the database gives of it.
+
+    Args:
+        memu: The database.
+    """
+
+    def __init__(self, memu: MemuDatabase) -> None:
+        self.memu = memu
+        self._records = {name: self._listed(name) for name in TABLES}
+        self._scores = dict(self._search())
+        assert len(self._scores) == 4
+        assert all(self._records.values())
+
+    def _listed(self, table: str) -> dict[str, Any]:
+        repositories = {
+            "resources": self.memu.resource_repo.list_resources,
+            "memory_items": self.memu.memory_item_repo.list_items,
+            "memory_categories": self.memu.memory_category_repo.list_categories,
+        }
+        if table in repositories:
+            return dict(repositories[table]())
+        return {record.id: record for record in self.memu.category_item_repo.list_relations()}
+
+    def _search(self) -> list[tuple[str, float]]:
+        return self.memu.memory_item_repo.vector_search_items([1.0, 1.0], 10)
+
+    def check(self, table: str, damage: Damage) -> int:
+        """Compare all that the database gives with what was saved; returns how many reads were refused."""
+        refused = 0
+        for name, saved in self._records.items():
+            try:
+                found = self._listed(name)
+            except CorruptCheckpoint as error:
+                message = str(error)
+                refused += 1
+                named = message.startswith(TABLES[table][1]) and "cannot be read: its checksum is wrong" in message
+                if name != table or not named:
+                    raise
+            else:
+                assert found.items() <= saved.items() or damage.column == "user_id", (damage, found)
+                assert len(found) == len(saved) or damage.column in HIDDEN, damage
+        for id, score in self._search():
+            assert score == self._scores[id], damage
+        return refused
+
+
+@pytest.fixture
+def saved(make_config: MakeConfig) -> Any:
+    """A database with two of each kind of records; it remembers no embeddings."""
+    memu = MemuDatabase(make_config(driver="pymysql", table_prefix=""), user_model=UserModel, vector_cache_bytes=0)
+    for number in (1, 2):
+        _fill(memu, number)
+    yield Saved(memu)
+    memu.close()
+
+
+@pytest.fixture
+def without_keys(run_sql: RunSQL) -> Any:
+    """Rows may be changed whatever refers to them."""
+    run_sql("SET SESSION foreign_key_checks = 0")
+    yield
+    run_sql("SET SESSION foreign_key_checks = 1")
+
+
+@pytest.mark.usefixtures("without_keys")
+@pytest.mark.parametrize("table", TABLES)
+def test_no_damage_to_a_column_gives_another_value(saved: Saved, run_sql: RunSQL, database: str, table: str) -> None:
+    refused: dict[str, int] = {}
+    for damage in damages(run_sql, database, table):
+        refused[damage.column] = refused.get(damage.column, 0) + saved.check(table, damage)
+    assert saved.check(table, Damage("", "", "none", 0)) == 0
+    assert all(count > 0 for column, count in refused.items() if column not in HIDDEN), refused
+
+
+@pytest.mark.usefixtures("without_keys")
+@pytest.mark.parametrize("table", TABLES)
+def test_contents_that_are_exchanged_are_noticed(saved: Saved, run_sql: RunSQL, database: str, table: str) -> None:
+    columns = [*TABLES[table][0], "locus_checksum"]
+    name = f"{database}.{table}"
+    setting = ", ".join(f"{column} = %s" for column in columns)
+    rows = run_sql(f"SELECT id, {', '.join(columns)} FROM {name}")
+    (one, other), *_ = itertools.combinations(rows, 2)
+    for row, content in ((one, ["x", *other[2:]]), (other, one[1:]), (one, other[1:])):
+        run_sql(f"UPDATE {name} SET {setting} WHERE id = %s", *content, row[0])
+    assert saved.check(table, Damage(table, str(columns), "exchanged", 0)) > 0
+    for row in (one, other):
+        run_sql(f"UPDATE {name} SET {setting} WHERE id = %s", "x", *row[2:], row[0])
+    for row in (one, other):
+        run_sql(f"UPDATE {name} SET {setting} WHERE id = %s", *row[1:], row[0])
+    assert saved.check(table, Damage("", "", "none", 0)) == 0
+
+
+@pytest.mark.usefixtures("without_keys")
+def test_records_of_another_tenant_are_refused(
+    saved: Saved, run_sql: RunSQL, database: str, make_config: MakeConfig
+) -> None:
+    for table in TABLES:
+        run_sql(f"UPDATE {database}.{table} SET locus_tenant = 'new'")
+    memu = MemuDatabase(make_config(driver="pymysql", table_prefix="", tenant="new"), user_model=UserModel)
+    for read in (
+        memu.resource_repo.list_resources,
+        memu.memory_item_repo.list_items,
+        memu.memory_category_repo.list_categories,
+        memu.category_item_repo.list_relations,
+    ):
+        with pytest.raises(CorruptCheckpoint, match="cannot be read: its checksum is wrong"):
+            read()
+    assert memu.memory_item_repo.vector_search_items([1.0, 1.0], 10) == []
+    memu.close()
+
+
+def test_a_change_of_a_damaged_record_does_not_make_it_pass_for_sound(
+    saved: Saved, run_sql: RunSQL, database: str
+) -> None:
+    memu = saved.memu
+    item = memu.memory_item_repo.create_item(
+        resource_id=None, memory_type="event", summary="a", embedding=[1.0, 2.0], user_data=ADA, reinforce=True
+    )
+    run_sql(f"UPDATE {database}.memory_items SET embedding = x'0000803F0000803F' WHERE id = %s", item.id)
+    with pytest.raises(CorruptCheckpoint, match=f"Item '{item.id}' cannot be read: its checksum is wrong"):
+        memu.memory_item_repo.update_item(item_id=item.id, extra={"a": 1})
+    with pytest.raises(CorruptCheckpoint, match=f"Item '{item.id}' cannot be read: its checksum is wrong"):
+        memu.memory_item_repo.create_item(
+            resource_id=None, memory_type="event", summary="a", embedding=[1.0, 2.0], user_data=ADA, reinforce=True
+        )
+    assert item.id not in dict(memu.memory_item_repo.vector_search_items([1.0, 1.0], 10))
+    memu.memory_item_repo.delete_item(item.id)
+    assert memu.memory_item_repo.get_item(item.id) is None
