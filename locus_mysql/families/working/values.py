@@ -47,10 +47,7 @@ def encode(value: object, what: str, limit_bytes: int, session_id: str) -> bytes
         InvalidInput: JSON cannot hold it exactly.
         CapacityExceeded: It takes more bytes.
     """
-    if isinstance(value, BaseModel):
-        text = _encode_model(value, what)
-    else:
-        text = _encode_json(value, what)
+    text = _encode_model(value, what) if isinstance(value, BaseModel) else _encode_json(value, what)
     if len(text) > limit_bytes:
         raise CapacityExceeded("max_value_bytes", len(text), limit_bytes, session_id)
     if not isinstance(value, BaseModel):
