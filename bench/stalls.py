@@ -238,7 +238,8 @@ class Largest:
             {"namespace": ["batch"], "key": str(at), "value": {"text": self.text[: len(self.text) // 1000]}}
             for at in range(1_000)
         ]
-        wanted = {"words": {"$in": list(range(int(300_000 * self.scale)))}}
+        compared = int(1_000 * self.scale)  # as many, and as long, as a filter may compare
+        wanted = {"text": {"$in": [f"{number:0240}" for number in range(compared)]}}
         self.calls |= {
             ("PUT", "/memories/item"): Call(
                 "/memories/item", encoded({**place, "value": {"words": self.words, "nested": self.nested}})
