@@ -429,7 +429,9 @@ def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
     return {"environment": environment(dsn, Peers()), "idle_ms": idle, "scale": scale, "cases": cases}
 
 
-def one_case(client: Client, asking: Asking, method: str, template: str, call: Call) -> dict[str, Any]:
+def one_case(
+    client: Client, asking: Asking, method: str, template: str, call: Call, least_s: float = LEAST_S
+) -> dict[str, Any]:
     """The longest waits while one, and while several of a request are carried out; and what it was answered."""
     waits, statuses, took = [], [], 0.0
     for count in (1, AT_ONCE):
@@ -442,7 +444,7 @@ def one_case(client: Client, asking: Asking, method: str, template: str, call: C
             statuses = [one.result()[0] for one in sent]
         if count == 1:
             took = time.perf_counter() - begin
-        time.sleep(max(0.0, LEAST_S - (time.perf_counter() - begin)))
+        time.sleep(max(0.0, least_s - (time.perf_counter() - begin)))
         waits.append(asking.longest())
     return {"one_ms": waits[0], "six_ms": waits[1], "took_s": took, "answers": sorted(set(statuses))}
 
