@@ -89,6 +89,7 @@ class ConnectionOptions(BaseModel):
     pool_idle_s: Seconds = 300.0
     pool_max_age_s: Seconds = 3600.0
     retry_deadline_s: Annotated[float, Field(ge=0, le=600, allow_inf_nan=False)] = 30.0
+    select_timeout_s: Seconds | None = None
     slow_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     pipeline: bool = True
 
@@ -211,6 +212,7 @@ class ConnectionKeywords(TypedDict, total=False):
     pool_idle_s: float
     pool_max_age_s: float
     retry_deadline_s: float
+    select_timeout_s: float | None
     slow_ms: float | None
     pipeline: bool
 
@@ -279,6 +281,9 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
         retry_deadline_s: How long an operation is repeated after a lost connection, a deadlock or a lock wait, in
             seconds from its start; at most 600, as a write that was carried out is recognised as such for a quarter
             of an hour.
+        select_timeout_s: The server ends a SELECT that runs longer, in seconds (``max_execution_time``): a bound for
+            what a process left behind that was killed. Writes and locking reads are not concerned. ``None`` ends none,
+            beyond what the server's own setting does.
         slow_ms: A call that takes longer, in milliseconds, is logged as a warning, by logger ``locus_mysql.calls``;
             ``None`` logs none.
         ttl_s: A thread expires this many seconds after its last save; ``None`` keeps it.

@@ -49,6 +49,10 @@ MAX_KEY_BYTES = 65_536
 #: shorter than clients wait (Locus' 30 s), so that they are told.
 RETRY_DEADLINE_S = 10.0
 
+#: How much longer than a request the server lets its SELECTs run, in seconds, if nothing else was said. The service
+#: ends them itself, unless its process was killed.
+ENDED_BY_SERVER_S = 5.0
+
 
 def add_serve(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``serve``."""
@@ -138,6 +142,8 @@ def serve(arguments: argparse.Namespace) -> int:
     config = MySQLConfig.from_env(**options_of(arguments))
     if "retry_deadline_s" not in config.model_fields_set:
         config = config.model_copy(update={"retry_deadline_s": RETRY_DEADLINE_S})
+    if "select_timeout_s" not in config.model_fields_set:
+        config = config.model_copy(update={"select_timeout_s": Limits().request_s + ENDED_BY_SERVER_S})
     tokens = _tokens(arguments.tokens)
     if tokens is not None and arguments.tenant is not None:
         raise ConfigError("Each token names its tenant, so --tenant would mean nothing; leave it out.")

@@ -37,6 +37,9 @@ GUARD_FAILED = 3141
 #: Somebody ended the statement with ``KILL QUERY``. It may succeed when it is sent again.
 INTERRUPTED = 1317
 
+#: A SELECT ran longer than ``max_execution_time``.
+OVERTIME = 3024
+
 #: The transaction was undone. It may succeed when it is tried again.
 CONTENTION = frozenset(
     {
@@ -137,6 +140,11 @@ def explain(error: DriverError, config: ConnectionOptions) -> LocusMySQLError:
         return Unavailable(
             f"Somebody ended a statement at MySQL at {where}, each time it was sent in {config.retry_deadline_s:g} s: "
             f"{words}. See who runs KILL QUERY there, then try again."
+        )
+    if number == OVERTIME:
+        return Unavailable(
+            f"MySQL at {where} ended a SELECT that took too long: {words}. Ask for less, or raise select_timeout_s, or "
+            "the server's max_execution_time where that is not set."
         )
     return SetupError(f"MySQL at {where} refused a statement: {words}.")
 

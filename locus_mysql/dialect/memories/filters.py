@@ -148,7 +148,7 @@ class _Conditions:
             if not operand:
                 self._compare()
                 return "FALSE"
-            return "(" + " OR ".join(self._equal(path, value) for value in operand) + ")"
+            return self._in(path, list(operand))
         if operator == "$exists":
             if not isinstance(operand, bool):
                 raise InvalidInput("The filter operator '$exists' needs True or False.")
@@ -162,6 +162,17 @@ class _Conditions:
             return f"COALESCE(JSON_TYPE(JSON_EXTRACT({self._column}, %s)) COLLATE utf8mb4_bin = 'NULL', TRUE)"
         self._compare(path, self._json(wanted))
         return f"COALESCE(JSON_EXTRACT({self._column}, %s) = CAST(%s AS JSON), FALSE)"
+
+    def _in(self, path: str, wanted: list[Any]) -> str:
+        """One of several values. Each JSON_EXTRACT reads the whole text anew, so there is one for all of them."""
+        values = [self._json(value) for value in wanted if value is not None]
+        parts = [] if len(values) == len(wanted) else [self._equal(path, None)]
+        if values:
+            for value in values:
+                self._count(path, value)
+            self.params += (path, f"[{','.join(values)}]")
+            parts.append(f"COALESCE(JSON_EXTRACT({self._column}, %s) MEMBER OF(CAST(%s AS JSON)), FALSE)")
+        return f"({' OR '.join(parts)})"
 
     def _ordered(self, path: str, operator: str, wanted: Any) -> str:
         if isinstance(wanted, bool) or not isinstance(wanted, int | float | str):
@@ -177,13 +188,17 @@ class _Conditions:
 
     def _compare(self, *params: str) -> None:
         """Take the parameters of one comparison."""
+        self._count(*params)
+        self.params += params
+
+    def _count(self, *params: str) -> None:
+        """Count one comparison, and the characters of what it is made with."""
         self._comparisons += 1
         if self._comparisons > COMPARISONS_LIMIT:
             raise _too_many("A filter makes too many comparisons")
         self._characters += sum(map(len, params))
         if self._characters > CHARACTERS_LIMIT:
             raise _too_long()
-        self.params += params
 
     def _quoted(self, name: str) -> str:
         """A field's name as part of a JSON path."""

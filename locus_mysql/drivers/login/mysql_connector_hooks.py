@@ -6,7 +6,7 @@
 - Without TLS, a full ``caching_sha2_password`` login encrypts the password with the server's public key.
   Without the hook, Connector/Python sends it in clear text, and is then refused.
 - Queries have no attributes.
-- Nothing is sent after the login; `session.SETUP` does that in one round trip.
+- Nothing is sent after the login; `session.setup` does that in one round trip.
 
 The classes are made on first use, because their base classes are the library's.
 """

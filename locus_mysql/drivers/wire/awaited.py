@@ -38,6 +38,7 @@ class AsyncAdapter(Adapter):
         await cls._load_in_thread(config)
         cancelled_before = _cancellations()
         connected_by = asyncio.get_running_loop().time() + config.connect_timeout_s
+        statements = session.setup(config)
         for tls in tls_attempts(config, endpoint):
             connection = cls(config, endpoint, tls)
             try:
@@ -53,8 +54,8 @@ class AsyncAdapter(Adapter):
                         write_s=connection.write_s,
                         read_s=connection.read_s,
                     )
-                    results = await connection._send_each(connection.packets(session.SETUP))
-                connection.check_results(session.SETUP, results)
+                    results = await connection._send_each(connection.packets(statements))
+                connection.check_results(statements, results)
                 connection.max_allowed_packet = session.max_allowed_packet(results)
                 connection.session = session.session_of(results)
             except NoTLSOffered:

@@ -46,6 +46,7 @@ class SyncAdapter(Adapter):
             started: Told of the connection before the first byte, so that another thread can abort it.
         """
         connected_by = monotonic() + config.connect_timeout_s
+        statements = session.setup(config)
         for tls in tls_attempts(config, endpoint):
             connection = cls(config, endpoint, tls)
             connection.connected_by = connected_by
@@ -57,8 +58,8 @@ class SyncAdapter(Adapter):
                 connection._sock = connection.socket()
                 connection._inbox = ReceiveBuffer()
                 connection._unread = unread_check(connection._sock)
-                results = connection._send_each(connection.packets(session.SETUP), connected_by)
-                connection.check_results(session.SETUP, results)
+                results = connection._send_each(connection.packets(statements), connected_by)
+                connection.check_results(statements, results)
                 connection.max_allowed_packet = session.max_allowed_packet(results)
                 connection.session = session.session_of(results)
             except NoTLSOffered:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
+from ...config import ConnectionOptions
 from ...dialect.statement import Statement
 from ...errors import UnsupportedServer
 from ..interface import Result, Session
@@ -20,26 +22,39 @@ _SQL_MODE = (
     "NO_ENGINE_SUBSTITUTION"
 )
 
+#: The most that ``max_execution_time`` takes, in milliseconds.
+MOST_SELECT_MS = 2**32 - 1
+
 #: READ COMMITTED: no gap locks, so savers of different threads do not wait for each other.
-SETUP: tuple[Statement, ...] = (
-    Statement("SET NAMES utf8mb4 COLLATE utf8mb4_0900_bin"),
-    Statement(
-        "SET @@SESSION.sql_mode = %s, @@SESSION.time_zone = '+00:00', @@SESSION.autocommit = 1,"
-        " @@SESSION.transaction_isolation = 'READ-COMMITTED'",
-        (_SQL_MODE,),
-    ),
-    Statement("SELECT @@SESSION.max_allowed_packet, CONNECTION_ID(), @@server_uuid"),
+_SETTINGS = (
+    "SET @@SESSION.sql_mode = %s, @@SESSION.time_zone = '+00:00', @@SESSION.autocommit = 1,"
+    " @@SESSION.transaction_isolation = 'READ-COMMITTED'"
 )
+
+_NAMES = Statement("SET NAMES utf8mb4 COLLATE utf8mb4_0900_bin")
+_ASK = Statement("SELECT @@SESSION.max_allowed_packet, CONNECTION_ID(), @@server_uuid")
+
+
+def setup(config: ConnectionOptions) -> tuple[Statement, ...]:
+    """The statements that set a new session up, for one packet.
+
+    Args:
+        config: Of the connection.
+    """
+    if config.select_timeout_s is None:
+        return _NAMES, Statement(_SETTINGS, (_SQL_MODE,)), _ASK
+    limit_ms = min(MOST_SELECT_MS, math.ceil(config.select_timeout_s * 1000))
+    return _NAMES, Statement(f"{_SETTINGS}, @@SESSION.max_execution_time = %s", (_SQL_MODE, limit_ms)), _ASK
 
 
 def max_allowed_packet(results: Sequence[Result]) -> int:
-    """The size in bytes that `SETUP` has read."""
+    """The size in bytes that `setup` has read."""
     (row,) = results[-1].rows
     return int(str(row[0]))
 
 
 def session_of(results: Sequence[Result]) -> Session | None:
-    """Which session `SETUP` was carried out in; None if a proxy did not say."""
+    """Which session `setup` was carried out in; None if a proxy did not say."""
     (row,) = results[-1].rows
     return Session(int(str(row[1])), str(row[2])) if len(row) > 2 and row[1] and row[2] else None
 

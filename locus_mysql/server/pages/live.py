@@ -17,7 +17,7 @@ from starlette.responses import Response, StreamingResponse
 from ...errors import LocusMySQLError
 from ...inspection.records import ThreadFamily
 from ...runtime.arguments import check_thread_id
-from ..problems import Problem, invalid, try_later
+from ..problems import Problem, invalid, not_found, try_later
 from ..routing import Authenticate
 from ..services import Services, services_of, tenant_of
 from .common import families_of, family_of
@@ -31,6 +31,9 @@ INTERVAL_S, AWAY_S = 1.0, 5.0
 
 #: After so many seconds without news a viewer is sent a comment, so that proxies keep the connection.
 QUIET_S = 15.0
+
+#: How long a new viewer waits until it is known whether the thread exists, in seconds.
+FIRST_LOOK_S = 5.0
 
 #: Viewers at once, of all tenants. One tenant may have half of them, so that none can lock the others out.
 VIEWERS = 200
@@ -105,15 +108,32 @@ class Live:
         if not _MARKER.fullmatch(seen):
             raise invalid("What was seen last is not what an event told.")
         if family not in await families_of(request):
-            raise Problem(404, "not_found", "There is no such thread.")
+            raise not_found("thread")
         mine = self.watches.get(tenant_of(request))
         if sum(watch.viewers.total() for watch in self.watches.values()) >= VIEWERS or (
             mine is not None and mine.viewers.total() >= VIEWERS // 2
         ):
             raise try_later("busy", "Too many look at threads just now.", seconds=10)
-        return StreamingResponse(
-            self.stream(request, (family, thread_id), seen), headers=HEADERS, media_type="text/event-stream"
-        )
+        place = (family, thread_id)
+        await self._check_exists(services_of(request), tenant_of(request), place)
+        return StreamingResponse(self.stream(request, place, seen), headers=HEADERS, media_type="text/event-stream")
+
+    async def _check_exists(self, services: Services, tenant: str, place: Place) -> None:
+        """Refuse a thread that does not exist, as no event would ever end its stream; asks with all viewers together.
+
+        Raises:
+            Problem: There is no such thread. None while the database is away: the stream says that.
+        """
+        watch = self._joined(services, tenant, place)
+        try:
+            async with asyncio.timeout(FIRST_LOOK_S), watch.looked:
+                await watch.looked.wait_for(lambda: place in watch.markers or watch.away)
+        except TimeoutError:
+            return
+        finally:
+            self._leave(watch, place)
+        if watch.markers.get(place) == "":
+            raise not_found("thread")
 
     async def stream(self, request: Request, place: Place, seen: str) -> AsyncIterator[str]:
         """What one viewer is told.
@@ -138,14 +158,20 @@ class Live:
                 if not away and marker is not None and marker != seen:
                     seen = marker
                     text += _event("changed", seen)
+                    if not seen:  # the thread was deleted
+                        yield text
+                        return
                 yield text or ": nothing new\n\n"
                 await self._wait(services, watch, place, seen, away)
                 if not self._is_still(request, tenant):
                     yield _event("ended", seen)
                     return
         finally:
-            watch.viewers[place] -= 1
-            watch.viewers = +watch.viewers
+            self._leave(watch, place)
+
+    def _leave(self, watch: Watch, place: Place) -> None:
+        watch.viewers[place] -= 1
+        watch.viewers = +watch.viewers
 
     def _is_still(self, request: Request, tenant: str) -> bool:
         """Whether the sign-in holds, and is for this tenant: a token may be given to another one."""

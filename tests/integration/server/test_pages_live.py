@@ -129,6 +129,26 @@ async def test_viewers_are_told_of_every_write_to_their_thread(base: str, store:
         assert await two.next() == "changed"
 
 
+async def test_a_thread_that_does_not_exist_has_no_stream(base: str, store: CheckpointStore, looks: Looks) -> None:
+    async with httpx.AsyncClient(base_url=base, timeout=WAIT_S) as client:
+        for _ in range(2):
+            async with client.stream("GET", EVENTS, params={"family": "dicts", "thread": "none"}) as response:
+                assert response.status_code == 404
+        async with (
+            viewing(base, "one"),
+            client.stream("GET", EVENTS, params={"family": "dicts", "thread": "none"}) as response,
+        ):
+            assert response.status_code == 404
+    await until(lambda: looks.watches == 0)
+
+
+async def test_the_stream_of_a_thread_ends_when_the_thread_is_deleted(base: str, store: CheckpointStore) -> None:
+    async with viewing(base, "two") as viewer:
+        await store.delete("two")
+        assert await viewer.next() == "changed"
+        assert await viewer.next() == "the end"
+
+
 async def test_one_query_is_for_all_viewers_and_none_is_asked_for_nobody(
     base: str, store: CheckpointStore, looks: Looks
 ) -> None:

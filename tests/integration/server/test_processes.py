@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 
 from locus_mysql.server.limits import Limits
 
+from ..cli.test_main import dsn_of
 from ..conftest import MakeConfig
 from ..connecting import connect
 from .raw import RawClient
@@ -120,6 +123,51 @@ def statements(make_config: MakeConfig, words: str) -> list[Any]:
             (config.database, f"%{words}%"),
         )
         return list(cursor.fetchall())
+
+
+@pytest.mark.parametrize("driver", ["mysql-connector", "asyncmy"])
+def test_the_server_ends_a_statement_that_a_killed_process_left(make_config: MakeConfig, driver: str) -> None:
+    dsn = f"{dsn_of(make_config())}?driver={driver}&select_timeout_s=2"
+    path = "/metadata?key=a&value=1"
+    with serving_at(dsn) as service, httpx.Client(base_url=service.url, timeout=PATIENCE_S) as client:
+        assert client.post(PATH, json={"checkpoint_id": "first", "state": {"note": "x"}}).status_code == 200
+        assert client.get(path).status_code == 200
+        with locked_tables(make_config), ThreadPoolExecutor(1) as pool:
+            asking = pool.submit(client.get, path)
+            until(lambda: statements(make_config, "SELECT"), "the statement")
+            for pid in request_processes(service):
+                os.kill(pid, signal.SIGKILL)
+            assert asking.result(PATIENCE_S).json()["error"]["code"] == "process_died"
+            died_at = time.monotonic()
+            until(lambda: not statements(make_config, "SELECT"), "the end of what nobody waits for")
+            assert time.monotonic() - died_at < Limits().request_s / 2
+        assert client.get(path).status_code == 200
+
+
+def test_the_service_bounds_its_selects_a_little_above_its_requests(dsn: str, make_config: MakeConfig) -> None:
+    config = make_config()
+    with serving_at(dsn) as service, httpx.Client(base_url=service.url, timeout=PATIENCE_S) as client:
+        assert client.post(PATH, json={"checkpoint_id": "first", "state": {"note": LARGE}}).status_code == 200
+        with connect(config, config.database) as inspection, inspection.cursor() as cursor:
+            cursor.execute(
+                "SELECT DISTINCT v.variable_value FROM performance_schema.variables_by_thread v"
+                " JOIN performance_schema.threads t USING (thread_id) WHERE v.variable_name = 'max_execution_time'"
+                " AND t.processlist_db = %s AND t.processlist_id <> CONNECTION_ID()",
+                (config.database,),
+            )
+            ((limit_ms,),) = cursor.fetchall()
+    assert Limits().request_s < int(limit_ms) / 1000 <= Limits().request_s + 10
+
+
+@contextmanager
+def locked_tables(make_config: MakeConfig) -> Iterator[None]:
+    """Every read of the test's tables waits."""
+    config = make_config()
+    with connect(config, config.database, autocommit=False) as locking, locking.cursor() as cursor:
+        cursor.execute("SHOW TABLES")
+        cursor.execute("LOCK TABLES " + ", ".join(f"{name} WRITE" for (name,) in cursor.fetchall()))
+        yield
+        cursor.execute("UNLOCK TABLES")
 
 
 @pytest.mark.parametrize("where", ["apart", "here"])

@@ -117,6 +117,8 @@ FILTERS: list[dict[str, Any]] = [
     {"n": {"$ne": None}},
     {"n": {"$in": [1, "abc", None]}},
     {"n": {"$in": []}},
+    *({"n": {"$in": [wanted["n"], "none"]}} for wanted in VALUES if isinstance(wanted, dict) and "n" in wanted),
+    {"n": {"$in": [[2], {"m": 2}, [1, 2], 2**53]}},
     {"n": {"$exists": True}},
     {"n": {"$exists": False}},
     {"n": 2**53 + 1},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import signal
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -23,7 +24,8 @@ from locus_mysql.errors import (
 )
 from locus_mysql.families.working import procedures
 from locus_mysql.families.working.calls import Address, Call, Limits, Write, WriteTask
-from locus_mysql.families.working.values import variable
+from locus_mysql.families.working.values import encode, likeness, variable
+from locus_mysql.runtime.exact_json import encode_json
 from locus_mysql.working import (
     MISSING,
     InMemoryStorage,
@@ -549,3 +551,36 @@ async def test_a_change_of_the_task_state_is_given_up_when_others_never_rest(
     with pytest.raises(Unavailable, match=r"for 0\.2 s. Nothing was changed"):
         await memory.update_task_state(change)
     assert await memory.get_task_state() is None
+
+
+def _cpu_s(work: Callable[[], object]) -> float:
+    """Processor time of the fastest of three runs, in seconds."""
+    times = []
+    for _ in range(3):
+        begin = time.process_time()
+        work()
+        times.append(time.process_time() - begin)
+    return min(times)
+
+
+@pytest.mark.parametrize("value", [[1] * 2_000_000, [{"k": n, "x": [n, None]} for n in range(100_000)]])
+def test_a_value_beyond_the_limit_is_refused_by_its_size_before_it_is_checked(value: Any) -> None:
+    def refused() -> None:
+        with pytest.raises(CapacityExceeded):
+            encode(value, "It", 1_000_000, "s")
+
+    assert _cpu_s(refused) < 4 * _cpu_s(lambda: encode_json(value))
+
+
+@pytest.mark.parametrize("value", [{1: 2}, {"a": (1,)}, [object()], {"a": {1}}, ["\ud800\udc00"]])
+def test_values_that_json_cannot_hold_are_refused_also_where_an_encoder_would_take_them(value: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"^It holds "):
+        encode(value, "It", 1_000_000, "s")
+
+
+def test_likenesses_are_equal_for_equal_values_only() -> None:
+    same = [[{"a": 1, "b": [2]}, {"b": [2], "a": 1}], [["é", 1e16], ["é", 1e16]], ["\ud800", "\ud800"]]
+    for one, other in same:
+        assert likeness(encode_json(one)) == likeness(encode_json(other))
+    values: list[Any] = [[1], [1.0], [True], ["1"], [], {}, [{}], {"a": 1}, [1, 1], ["{"], 1, "é", ["é"], "x" * 99]
+    assert len({likeness(encode_json(value)) for value in values}) == len(values)
