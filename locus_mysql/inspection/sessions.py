@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from ..config import MySQLConfig
+from ..dialect.working.checkpoints import checkpoint_checksum
 from ..dialect.working.dialect import WorkingDialect
 from ..dialect.working.entries import entry_checksum
 from ..dialect.working.template import NOTE, TASK, VARIABLE, SessionKey
@@ -72,7 +73,7 @@ class Sessions:
             variables=held[VARIABLE],
             task_state=task if task is None or isinstance(task, Mapping) else {"damaged": str(task)},
             scratchpad=[_note(note) for note in held[NOTE].values()],
-            checkpoints=[_checkpoint(row) for row in checkpoints.rows],
+            checkpoints=[_checkpoint(key, row) for row in checkpoints.rows],
         )
 
 
@@ -88,11 +89,12 @@ def _session(row: Row) -> SessionRow:
     )
 
 
-def _checkpoint(row: Row) -> dict[str, Any]:
-    checkpoint_id, label, created_at, variables, notes, size_bytes = row
+def _checkpoint(key: SessionKey, row: Row) -> dict[str, Any]:
+    checkpoint_id, label, created_at, variables, notes, size_bytes, stored = row
+    sound = stored == checkpoint_checksum(key, cast(str, checkpoint_id), cast("str | None", label))
     return {
         "checkpoint_id": checkpoint_id,
-        "label": label,
+        "label": label if sound else DAMAGED,
         "created_at": aware(created_at),
         "variables": int(cast(int, variables)),
         "notes": int(cast(int, notes)),

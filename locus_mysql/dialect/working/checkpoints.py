@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from ..checksums import version_sql
+from ..checksums import checksum, version_sql
 from ..statement import Statement
 from .template import SessionKey, WorkingStatements
 
 CREATE = """
-INSERT INTO {checkpoints} (tenant, sid, checkpoint_id, stamp, label, variables, notes, size_bytes, created_at)
+INSERT INTO {checkpoints} (tenant, sid, checkpoint_id, stamp, label, variables, notes, size_bytes, created_at,
+                           checksum)
 SELECT s.tenant, s.sid, %s, s.stamp, %s, COALESCE(SUM(e.kind = 1), 0), COALESCE(SUM(e.kind = 3), 0),
-       COALESCE(SUM(e.size_bytes), 0), TIMESTAMPADD(MICROSECOND, {AT}, '1970-01-01')
+       COALESCE(SUM(e.size_bytes), 0), TIMESTAMPADD(MICROSECOND, {AT}, '1970-01-01'), %s ^ <stamp>
   FROM {sessions} s
   LEFT JOIN {entries} e ON {OF_SESSION} AND {ALIVE}
  WHERE s.tenant = %s AND s.session_id = %s
  GROUP BY s.tenant, s.session_id
-"""
+""".replace("<stamp>", version_sql("s.stamp"))
 
 # What has changed since the checkpoint before, what was deleted too. Which that is, a derived table says once: a
 # subquery would be asked for each entry.
@@ -55,18 +56,18 @@ DELETE h
 """
 
 LIST = """
-SELECT c.checkpoint_id, c.label, c.created_at, c.variables, c.notes, c.size_bytes, {KNOWN}
+SELECT c.checkpoint_id, c.label, c.created_at, c.variables, c.notes, c.size_bytes, {CHECKPOINT_SEAL}, {KNOWN}
   FROM {sessions} s
   LEFT JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid
  WHERE s.tenant = %s AND s.session_id = %s
  ORDER BY c.stamp DESC
 """
 
-# Undo the batch, with error 3141, unless the checkpoint is there.
+# Undo the batch, with error 3141, unless the checkpoint is there, and its checksum is right.
 THERE = """
 SELECT CAST(IF(EXISTS (<found>), '1', '') AS JSON)
 """
-FOUND = """SELECT 1 FROM {sessions} s JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid
+FOUND = """SELECT {CHECKPOINT_SOUND} FROM {sessions} s JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid
           WHERE s.tenant = %s AND s.session_id = %s AND c.checkpoint_id = %s"""
 
 # What changed since a checkpoint: what did not is as the checkpoint has it, unless it expires.
@@ -133,7 +134,7 @@ class CheckpointStatements(WorkingStatements):
     def create(self, key: SessionKey, checkpoint_id: str, label: str | None) -> tuple[Statement, ...]:
         """Keep a locked session as it is."""
         return (
-            Statement(self._text(CREATE), (checkpoint_id, label, *key)),
+            Statement(self._text(CREATE), (checkpoint_id, label, checkpoint_checksum(key, checkpoint_id, label), *key)),
             Statement(self._text(RECORD), (*key, *key)),
         )
 
@@ -147,15 +148,17 @@ class CheckpointStatements(WorkingStatements):
         return Statement(self._text(PRUNE), key)
 
     def list(self, key: SessionKey) -> Statement:
-        """Id, label, time, variables, notes, bytes of checkpoints, newest first; and what is known of the session."""
+        """Id, label, time, counts, bytes and checksum of checkpoints, newest first; what is known of the session."""
         return Statement(self._text(LIST), key)
 
     def there(self, key: SessionKey, checkpoint_id: str) -> Statement:
-        """Undo the batch unless a checkpoint is there."""
-        return Statement(self._text(THERE.replace("<found>", FOUND)), (*key, checkpoint_id))
+        """Undo the batch unless a checkpoint is there, undamaged."""
+        return Statement(
+            self._text(THERE.replace("<found>", f"{FOUND} AND {{CHECKPOINT_SOUND}}")), (*key, checkpoint_id)
+        )
 
     def found(self, key: SessionKey, checkpoint_id: str) -> Statement:
-        """A row if a checkpoint is there."""
+        """A row if a checkpoint is there: whether its checksum is right."""
         return Statement(self._text(FOUND), (*key, checkpoint_id))
 
     def restore(self, key: SessionKey, checkpoint_id: str) -> tuple[Statement, ...]:
@@ -176,3 +179,8 @@ class CheckpointStatements(WorkingStatements):
         """Leave the token of a write whose answer is whether a checkpoint is there."""
         text = self._text(SETTLE_THERE.replace("<found>", FOUND))
         return Statement(text, (key.tenant, token, *key, checkpoint_id))
+
+
+def checkpoint_checksum(key: SessionKey, checkpoint_id: str, label: str | None) -> int:
+    """The checksum of a checkpoint without its stamp, as it is read."""
+    return checksum((*key, checkpoint_id), label)

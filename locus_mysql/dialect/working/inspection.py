@@ -29,7 +29,7 @@ SELECT e.kind, e.name, e.value, e.size_bytes, e.expires_at, {SEAL}
  ORDER BY e.kind, e.name
 """
 CHECKPOINTS = """
-SELECT c.checkpoint_id, c.label, c.created_at, c.variables, c.notes, c.size_bytes
+SELECT c.checkpoint_id, c.label, c.created_at, c.variables, c.notes, c.size_bytes, {CHECKPOINT_SEAL}
   FROM {sessions} s
   JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid
  WHERE {SESSION}

@@ -54,6 +54,7 @@ ENTRIES = """(
 """
 
 # One row per checkpoint. It holds what is newest in `history` up to its stamp, but for what had expired by then.
+# The checksum covers tenant, session id, checkpoint id, label and stamp.
 CHECKPOINTS = """(
   tenant        VARCHAR(128)    NOT NULL,
   sid           BINARY(16)      NOT NULL,
@@ -64,6 +65,7 @@ CHECKPOINTS = """(
   notes         BIGINT          NOT NULL,
   size_bytes    BIGINT          NOT NULL,
   created_at    DATETIME(6)     NOT NULL,
+  checksum      INT UNSIGNED    NOT NULL,
   PRIMARY KEY (tenant, sid, checkpoint_id)
 """
 

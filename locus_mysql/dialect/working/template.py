@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from ..checksums import checksum_sql
+from ..checksums import checksum_sql, version_sql
 from ..statement import Param
 from ..template import Statements
 
@@ -28,12 +28,13 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 _DECIMAL = "CAST(CONVERT(e.value USING ascii) AS DECIMAL(30))"
 
 _SEALED = f"{checksum_sql(('s.tenant', 's.session_id'), ('e.value',), ('e.kind',))} ^ CRC32(e.name)"
+_CHECKPOINT_SEAL = f"c.checksum ^ {version_sql('c.stamp')}"
 
 #: What stands for pieces that several statements share. ``{SESSION}`` is a session by its key; ``{OF_SESSION}`` joins
 #: entries ``e`` to it, ``{OWN}`` where the table of sessions has no alias; what is ``{ALIVE}`` has not expired.
 #: ``{KNOWN}`` is its stamp, its time to live, and the microseconds until it expires, or since then.
 #: ``{SEAL}`` is the checksum of an entry without its likeness, which need not be read; an entry whose checksum
-#: is right is ``{SOUND}``.
+#: is right is ``{SOUND}``. The same of checkpoints, whose checksum is without their stamp.
 #: ``{AT}`` is when the write under way was made: its stamp, unless stamps are ahead, as behind a clock that was.
 SHARED = {
     "CLOCK": _CLOCK,
@@ -51,6 +52,10 @@ SHARED = {
     "AT": f"LEAST(s.stamp, {_CLOCK})",
     "SEAL": "e.checksum ^ COALESCE(CRC32(e.likeness), 0)",
     "SOUND": f"e.checksum = {_SEALED} ^ COALESCE(CRC32(e.likeness), 0)",
+    "CHECKPOINT_SEAL": _CHECKPOINT_SEAL,
+    "CHECKPOINT_SOUND": (
+        f"{_CHECKPOINT_SEAL} = {checksum_sql(('s.tenant', 's.session_id', 'c.checkpoint_id'), ('c.label',))}"
+    ),
     "LEFT_US": "TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), e.expires_at)",
 }
 

@@ -35,7 +35,7 @@ from .calls import (
     WriteTask,
     lifetime_us,
 )
-from .plans import Plans, Reading, Writing, found_among
+from .plans import Plans, Reading, Writing, damaged_checkpoint, found_among
 from .refusals import (
     checkpoint_there,
     no_checkpoint,
@@ -316,6 +316,8 @@ class WorkingOperations:
                 (found,) = yield Batch.of(self.sql.checkpoints.found(key, command.checkpoint_id))
                 if not found.rows:
                     raise no_checkpoint(command.checkpoint_id)
+                if not found.rows[0][0]:
+                    raise damaged_checkpoint(key.session_id, command.checkpoint_id)
             elif isinstance(command, Increment):
                 value = written.get(command.key)
                 if value is None:

@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import Any, cast
 
 from ...dialect import Statement
+from ...dialect.working.checkpoints import checkpoint_checksum
 from ...dialect.working.dialect import WorkingDialect
 from ...dialect.working.entries import EntryRow, entry_checksum
 from ...dialect.working.sessions import (
@@ -27,6 +28,7 @@ from ...dialect.working.template import NAMES_LISTED, NOTE, TASK, VARIABLE, Sess
 from ...drivers.interface import Row
 from ...errors import CorruptCheckpoint
 from ...runtime.answers import decodes_rows
+from ...runtime.damage import readable
 from .calls import (
     READS,
     Append,
@@ -164,7 +166,7 @@ class Plans:
             case ReadNotes(last):
                 return Reading(entries.read_all(key, NOTE, last), lambda rows: _notes(key, rows)[::-1])
             case ListCheckpoints():
-                return Reading(self.sql.checkpoints.list(key), _checkpoints)
+                return Reading(self.sql.checkpoints.list(key), partial(_checkpoints, key))
             case Measure():
                 return Reading(self.sql.sessions.measure(key), _measured)
             case Inspect(names):
@@ -359,12 +361,22 @@ def damaged_entry(session_id: str, kind: int, name: str) -> CorruptCheckpoint:
     return CorruptCheckpoint(f"{what} of session {session_id!r} cannot be read: its checksum is wrong. {advice}")
 
 
-def _checkpoints(rows: Sequence[Row]) -> list[Checkpoint]:
-    return [
-        Checkpoint(cast(str, row[0]), cast("str | None", row[1]), _time(row[2]), *(int(cast(int, n)) for n in row[3:6]))
-        for row in rows
-        if row[0] is not None
-    ]
+def _checkpoints(key: SessionKey, rows: Sequence[Row]) -> list[Checkpoint]:
+    return list(readable(partial(_checkpoint, key), (row for row in rows if row[0] is not None)))
+
+
+def _checkpoint(key: SessionKey, row: Row) -> Checkpoint:
+    checkpoint_id, label = cast("tuple[str, str | None]", row[:2])
+    if row[6] != checkpoint_checksum(key, checkpoint_id, label):
+        raise damaged_checkpoint(key.session_id, checkpoint_id)
+    return Checkpoint(checkpoint_id, label, _time(row[2]), *(int(cast(int, n)) for n in row[3:6]))
+
+
+def damaged_checkpoint(session_id: str, checkpoint_id: str) -> CorruptCheckpoint:
+    """The error to raise where the checksum of a checkpoint is wrong."""
+    return CorruptCheckpoint(
+        f"Checkpoint {checkpoint_id!r} of session {session_id!r} cannot be read: its checksum is wrong. Delete it."
+    )
 
 
 def _measured(rows: Sequence[Row]) -> Measured:

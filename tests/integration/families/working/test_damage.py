@@ -188,3 +188,22 @@ def test_what_a_checkpoint_holds_is_restored_whole_and_its_damage_is_noticed(
     with pytest.raises(CorruptCheckpoint, match="Variable 'a' of session 's' cannot be read"):
         memory.get("a")
     assert memory.get("b") == before["b"]
+
+
+@pytest.mark.parametrize("change", ["stamp = stamp - 1", "label = 'other'", "label = NULL", "checksum = checksum ^ 4"])
+def test_a_damaged_checkpoint_is_left_out_of_the_list_and_not_restored(
+    open_session: Open, run_sql: RunSQL, database: str, change: str
+) -> None:
+    memory = open_session("s")
+    memory.set("a", 1)
+    first = memory.create_checkpoint("first")
+    memory.set("a", 2)
+    second = memory.create_checkpoint("second")
+    run_sql(f"UPDATE {database}.locus_working_checkpoints SET {change} WHERE checkpoint_id = %s", second)
+    assert [(one.checkpoint_id, one.label) for one in memory.list_checkpoints()] == [(first, "first")]
+    with pytest.raises(CorruptCheckpoint, match=f"Checkpoint '{second}' of session 's' cannot be read"):
+        memory.restore_checkpoint(second)
+    assert memory.get("a") == 2
+    memory.restore_checkpoint(first)
+    assert memory.get("a") == 1
+    assert memory.delete_checkpoint(second)
