@@ -387,7 +387,7 @@ def messages(count: int) -> list[dict[str, Any]]:
 
 
 def store_graph(dsn: str, turns: int) -> None:
-    """A LangGraph thread of so many turns, as tenant noisy's."""
+    """A LangGraph thread of this many turns, as tenant noisy's."""
     from langgraph.checkpoint.base import empty_checkpoint
 
     from locus_mysql.integrations.langgraph import MySQLSaver

@@ -3,7 +3,7 @@
 A server notices that a client has left when it next sends it something. A search through a large table goes on until
 then, for minutes, and holds locks and a processor for nobody. So another connection ends the session by its number. A
 server never gives a number twice, and the dropped connection is used by nobody, so no other call can be hit; that it is
-the same server, and not another one behind the same address, is told by its UUID.
+the same server, and not another one behind the same address, is decided by its UUID.
 """
 
 from __future__ import annotations

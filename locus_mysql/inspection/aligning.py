@@ -84,7 +84,7 @@ def key_of(value: Any) -> str:
 
 
 class Work:
-    """What comparing two states may still take, counted in comparisons; where it is used up, they are told coarsely.
+    """What comparing two states may still take, counted in comparisons; where it is used up, the difference is coarse.
 
     Args:
         comparisons: Comparisons of two items that have nothing in common at first sight.

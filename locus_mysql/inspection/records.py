@@ -141,7 +141,7 @@ class Window:
     first: int | None = None
 
     def places(self, count: int) -> range:
-        """The places of its messages, of so many."""
+        """The places of the messages in a list of this length."""
         first = max(0, count - self.count) if self.first is None else min(self.first, count)
         return range(first, min(first + self.count, count))
 

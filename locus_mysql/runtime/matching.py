@@ -34,7 +34,7 @@ def contains(target: Any, candidate: Any) -> bool:
 
 
 class Containment:
-    """Tells of many values whether they contain one candidate. See `contains`.
+    """Decides of many values whether they contain one candidate. See `contains`.
 
     Scalars are looked up in sets. Whether one of many objects contains another one has no general solution that is much
     faster than comparing all pairs; so objects and arrays in arrays are indexed by their leaves, only those that have

@@ -39,7 +39,7 @@ async def receive_header(sock: socket.socket) -> tuple[dict[str, Any], int]:
 
 
 async def receive(sock: socket.socket, count: int) -> memoryview:
-    """So many bytes.
+    """A number of bytes.
 
     Raises:
         Ended: The other end is gone.

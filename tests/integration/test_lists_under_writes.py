@@ -178,7 +178,7 @@ async def test_a_thread_without_a_checkpoint_does_not_end_a_search_in_states(
 async def test_checkpoints_found_by_metadata(
     open_store: OpenStore, make_config: MakeConfig, side: str, method: str
 ) -> None:
-    # Metadata of so many names has one key for all of them: it may hold any pair, and is looked at.
+    # Metadata of very many names has one key for all of them: it may hold any pair, and is looked at.
     names = {f"name {number}": number for number in range(1_001)}
 
     def metadata(thread_id: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ NUMBER_LIMIT_BITS = 1_023
 #: Comparisons of one filter, each value of an ``$in`` among them: the server makes all of them for each item.
 COMPARISONS_LIMIT = 1_000
 
-#: Characters of a filter's paths and values together, each path as often as a value is compared with what is there.
+#: Characters of a filter's paths and values together, each path as often as it is compared with a value.
 CHARACTERS_LIMIT = 262_144
 
 _ORDERINGS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}

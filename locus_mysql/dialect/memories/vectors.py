@@ -263,7 +263,7 @@ class VectorStatements(MemoryStatements):
     def near(self, tenant: str, where: Range, sig: bytes, dims: int, condition: Condition, limit: int) -> Statement:
         """Path, key, place, code and distance of those whose signs agree best with a query's, in any order.
 
-        Signs without a code, as somebody deleted that by hand, are told by rows of None and a distance.
+        Signs without a code, as somebody deleted that by hand, are marked by rows of None and a distance.
         """
         text = NEAR.replace("<items>", ITEMS_OF_SIGNS if condition.sql else "").replace("<range>", where.owned("s"))
         text = self._text(text).replace("<buffer>", str(_sort_buffer_bytes(limit))).replace("<filter>", condition.sql)

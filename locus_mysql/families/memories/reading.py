@@ -40,7 +40,7 @@ Guard: TypeAlias = Callable[[Condition], Condition]
 #: A search indexes at most so many texts first.
 PENDING_LIMIT = 100_000
 
-#: Namespaces, and items that must be checked here, are listed in pages of so many.
+#: Namespaces, and items that must be checked here, are listed in pages of this size.
 _PAGE = 1_000
 
 
@@ -184,8 +184,8 @@ def _admitted(
     Args:
         page: The statement for a limit and an offset.
         condition: What the rows must fulfil.
-        limit: At most so many; None for all.
-        offset: So many are passed over.
+        limit: The most rows to return; None for all.
+        offset: Rows to skip.
     """
     if not condition.checks:
         (found,) = yield Batch.of(page(cast(int, limit), offset))

@@ -345,7 +345,7 @@ def _task(key: SessionKey, rows: Sequence[Row]) -> bytes | None:
 
 
 def _check(key: SessionKey, kind: int, row: Row) -> None:
-    """Raise if the checksum of an entry is wrong; a row without a name tells of none."""
+    """Raise if the checksum of an entry is wrong; a row without a name belongs to no entry."""
     name, value, _, stored = row[:4]
     if name is not None and stored != entry_checksum(key, kind, cast(str, name), cast("bytes | None", value)):
         raise damaged_entry(key.session_id, kind, cast(str, name))

@@ -43,7 +43,7 @@ class Running:
         return int(self.run_sql(sql, self.database)[0][0])
 
     def wait_for(self, wanted: int) -> None:
-        """Wait until so many are running."""
+        """Wait until this many are running."""
         end = time.monotonic() + SOON_S
         while (found := self.count()) != wanted:
             assert time.monotonic() < end, f"{found} statements are running, not {wanted}"

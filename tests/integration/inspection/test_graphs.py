@@ -469,7 +469,7 @@ async def test_a_page_walks_its_index_and_reads_each_threads_rows_by_keys(config
 
 
 async def save_long(saver: AsyncMySQLSaver, thread_id: str, count: int, checkpoints: int) -> None:
-    """A conversation of so many messages at once, and then checkpoints with one more each."""
+    """A conversation of this many messages at once, and then checkpoints with one more each."""
     said = [HumanMessage(f"Message {n} of the parcel. " + "x" * 50, id=str(n)) for n in range(count + checkpoints)]
     parent: dict[str, Any] = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
     for step in range(checkpoints + 1):

@@ -29,7 +29,7 @@ SCALE = 0.02
 #: How long is measured at least beside each operation, in seconds.
 LEAST_S = 0.02
 
-#: A wait counts if it comes about each of so many times: the machine does other things too.
+#: A wait counts if it occurs in each of this many attempts: the machine does other things too.
 ATTEMPTS = 4
 
 #: How many times as long as the longest wait beside an idle service a wait may be, where that is more than the bound.

@@ -148,7 +148,7 @@ class Comparison:
                 process.kill()
 
     def run(self, operations: int) -> None:
-        """Carry out so many operations on both, and compare what they give."""
+        """Carry out this many operations on both, and compare the results."""
         chosen = self._random.choices(list(WEIGHTS), list(WEIGHTS.values()), k=operations)
         for number, name in enumerate(chosen):
             self.counted[name] += 1
@@ -275,7 +275,7 @@ def _config(thread: str, checkpoint_id: str | None = None) -> Any:
 
 
 def compare(options: dict[str, Any], operations: int, seed: int = 1) -> Counter[str]:
-    """Compare so many random operations; returns how many there were of each.
+    """Compare this many random operations; returns how many there were of each.
 
     Args:
         options: Of the configuration.
