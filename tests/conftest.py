@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import logging
 import signal
 import threading
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from .thoroughness import FULL
@@ -32,6 +35,19 @@ settings.register_profile(
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
+
+
+@pytest.fixture(autouse=True)
+def logs_as_they_were() -> Iterator[None]:
+    """Undo what a command that runs in this process, such as ``serve``, sets of logs."""
+    loggers = [logging.getLogger(name) for name in (None, "locus_mysql", "uvicorn")]
+    before = [(logger, logger.level, logger.handlers[:]) for logger in loggers]
+    yield
+    for logger, level, handlers in before:
+        if logger.level != level:
+            logger.setLevel(level)
+        for handler in [one for one in logger.handlers if type(one) is logging.StreamHandler and one not in handlers]:
+            logger.removeHandler(handler)
 
 
 def pytest_collection_finish() -> None:
